@@ -1,0 +1,47 @@
+# Everything a newcomer needs: `make demo` and `make test` set up what they use.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= auto
+
+.PHONY: help setup demo test check bench format clean
+
+help:  ## Show the targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
+
+$(VENV)/.core: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Tiltyard needs Python 3.11 or newer; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "No venv module: apt-get install python3-venv"; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/pip install --quiet --disable-pip-version-check --group dev
+	@touch $@
+
+setup: $(VENV)/.core  ## Make .venv and install Tiltyard into it
+
+demo: setup  ## See an injection obeyed, and stopped
+	$(BIN)/tiltyard demo
+
+test: $(VENV)/.dev  ## Run every test
+	$(BIN)/pytest -n $(WORKERS)
+
+check: $(VENV)/.dev  ## Format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev  ## Measure speed and memory against the public peer
+	$(BIN)/python bench/kernel.py
+
+format: $(VENV)/.dev  ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) .venv-peer .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,432 @@
+"""The kernel's speed and memory, beside the public system of the same design.
+
+Both run in one go on the peer's packaged fixtures, with the same messages and the same random
+walk with restore; what counts are ratios. Run it with `make bench`.
+"""
+
+import argparse
+import gc
+import json
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from tiltyard import AllowAllGuardrail, Context, Decision, GuardrailBase, SandboxEnv
+from tiltyard.world.fixtures import load_scenario
+from tiltyard.world.generate import generate
+from tiltyard.world.scenario import Scenario
+
+ROOT = Path(__file__).parent.parent
+PEER_VENV = ROOT / ".venv-peer"
+PEER_PYTHON = PEER_VENV / "bin" / "python"
+PEER_PACKAGES = (("--no-deps", "aicomp-sdk==3.1.2"), ("gymnasium<1", "openai"))
+
+SINGLE = [
+    "search weekly metrics",
+    *(f"open page_{number}" for number in (0, 1, 2, 3, 4, 7, 15, 40, 41, 500, 7000, 19000)),
+    *(f"read email email_{number}" for number in (0, 1, 2, 5, 800)),
+    "read secret",
+    *(f"read file {name}.txt" for name in ("config", "install", "package", "readme", "note")),
+    "read file report.txt",
+    "write file note.txt",
+    "delete secret",
+    "run echo",
+    "upload report",
+    "post data",
+    "send email",
+]
+"""One clause a message, in the proportions of the peer's own prompt bank."""
+
+
+def _rotations(clauses: list[str], length: int) -> list[str]:
+    doubled = clauses * 2
+    return [", then ".join(doubled[at : at + length]) for at in range(len(clauses))]
+
+
+EIGHT = [
+    *_rotations([m for m in SINGLE if m.startswith("read file")] * 2, 8),
+    *_rotations([m for m in SINGLE if m.startswith("open")], 8),
+    *_rotations([m for m in SINGLE if m.startswith("read email")] * 2, 8),
+    *(", then ".join([m] * 8) for m in ("write file note.txt", "run echo", "post data")),
+]
+"""Eight clauses a message: the peer's agent makes eight calls whatever it is told."""
+
+
+class Growing(GuardrailBase):
+    """A guardrail that remembers every call."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
+        del tool_args, context
+        self.seen.append(tool_name)
+        return Decision.allow()
+
+
+class Row(NamedTuple):
+    what: str
+    peer: str
+    ours: str
+    ratio: str
+    goal: str
+    met: bool | None
+
+
+def ask_peer(verb: str, **task: Any) -> dict[str, float]:
+    done = subprocess.run(
+        [PEER_PYTHON, Path(__file__).with_name("peer_walk.py")],
+        input=json.dumps({"verb": verb, **task}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def install_peer() -> None:
+    if (PEER_VENV / ".done").exists():
+        return
+    print("Installing the peer into .venv-peer ...", flush=True)
+    subprocess.run([sys.executable, "-m", "venv", PEER_VENV], check=True)
+    for packages in PEER_PACKAGES:
+        pip = [PEER_PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, *packages], check=True, stderr=subprocess.DEVNULL)
+    (PEER_VENV / ".done").touch()
+
+
+def peer_fixtures() -> Path:
+    code = "import aicomp_sdk, os; print(os.path.dirname(aicomp_sdk.__file__))"
+    done = subprocess.run(
+        [PEER_PYTHON, "-c", code], capture_output=True, text=True, check=True
+    )
+    return Path(done.stdout.strip()) / "fixtures"
+
+
+def walk(
+    scenario: Scenario, messages: list[str], interactions: int, guardrail: GuardrailBase, seed: int
+) -> dict[str, float]:
+    """Restore a kept snapshot, send a message, keep a snapshot of where that led."""
+    env = SandboxEnv(scenario=scenario, guardrail=guardrail)
+    for message in messages:
+        env.interact(message)
+    env.reset()
+    rng = random.Random(seed)
+    kept = [env.snapshot()]
+    start = time.perf_counter()
+    for _ in range(interactions):
+        env.restore(kept[int(rng.random() * len(kept))])
+        env.interact(rng.choice(messages))
+        kept.append(env.snapshot())
+    seconds = time.perf_counter() - start
+    calls = returned = 0
+    for snapshot in kept[1:]:
+        for event in snapshot.episode.trace.turn_events:
+            calls += 1
+            returned += len(event.result.output.string.encode())
+    return {
+        "interactions_per_s": interactions / seconds,
+        "calls_per_s": calls / seconds,
+        "calls": calls / interactions,
+        "bytes": returned / interactions,
+    }
+
+
+def compare_walks(
+    name: str, scenario: Scenario, messages: list[str], rounds: int
+) -> tuple[Row, dict[str, Any]]:
+    """Alternate between the two, so that the machine's moods hit both."""
+    peers, ours = [], []
+    for seed in range(rounds):
+        peers.append(ask_peer("walk", messages=messages, interactions=40, seed=seed))
+        ours.append(walk(scenario, messages, 20_000, AllowAllGuardrail(), seed))
+    peer = {key: statistics.median(run[key] for run in peers) for key in peers[0]}
+    own = {key: statistics.median(run[key] for run in ours) for key in ours[0]}
+    fewer = own["calls"] < peer["calls"] or own["bytes"] < peer["bytes"]
+    unit = "calls_per_s" if fewer else "interactions_per_s"
+    ratio = own[unit] / peer[unit]
+
+    def told(run: dict[str, float]) -> str:
+        return (
+            f"{run['interactions_per_s']:,.0f} interactions/s, {run['calls']:.1f} calls and "
+            f"{run['bytes']:,.0f} bytes each"
+        )
+
+    by = "by calls" if fewer else "by interactions"
+    row = Row(name, told(peer), told(own), f"{ratio:,.0f} x {by}", ">= 1000 x", ratio >= 1000)
+    return row, {"peer": peer, "ours": own, "unit": unit, "ratio": ratio}
+
+
+def rate(work: Callable[[], object], count: int, repeat: int = 5) -> float:
+    """Return how often a second a piece of work runs, at its best."""
+    best = float("inf")
+    for _ in range(repeat):
+        start = time.perf_counter()
+        for _ in range(count):
+            work()
+        best = min(best, time.perf_counter() - start)
+    return count / best
+
+
+def compare_pairs(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
+    env = SandboxEnv(scenario=scenario)
+    env.interact("read file config.txt")
+    peer = ask_peer("pairs", count=40)["pairs_per_s"]
+    own = rate(lambda: env.restore(env.snapshot()), 100_000)
+    ratio = own / peer
+    row = Row(
+        "snapshot and restore",
+        f"{peer:,.1f} pairs/s",
+        f"{own:,.0f} pairs/s",
+        f"{ratio:,.0f} x",
+        ">= 10,000 x",
+        ratio >= 10_000,
+    )
+    return row, {"peer": peer, "ours": own, "ratio": ratio}
+
+
+def compare_memory(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
+    env = SandboxEnv(scenario=scenario)
+    for message in SINGLE:
+        env.interact(message)
+    env.reset()
+    rng = random.Random(1)
+    kept = [env.snapshot()]
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    count = 10_000
+    for _ in range(count):
+        env.restore(kept[int(rng.random() * len(kept))])
+        env.interact(rng.choice(SINGLE))
+        kept.append(env.snapshot())
+    own = (tracemalloc.get_traced_memory()[0] - before) / count
+    tracemalloc.stop()
+    peer = ask_peer("memory", messages=SINGLE, interactions=40)["bytes_per_snapshot"]
+    row = Row(
+        "memory for each kept snapshot",
+        f"{peer:,.0f} bytes",
+        f"{own:,.0f} bytes",
+        f"1/{peer / own:,.0f}",
+        "<= 2,048 bytes",
+        own <= 2048,
+    )
+    return row, {"peer": peer, "ours": own}
+
+
+def step_cost(env: SandboxEnv, message: str) -> float:
+    snapshot = env.snapshot()
+
+    def step() -> None:
+        env.restore(snapshot)
+        env.interact(message)
+
+    step()
+    return 1 / rate(step, 2000)
+
+
+def measure_world_size() -> tuple[Row, dict[str, Any]]:
+    pages = 20_000
+    small, large = generate(9, pages=240), generate(9, pages=pages)
+    message = "open welcome, then read file readme, then search howto, then write file report"
+    costs = [step_cost(SandboxEnv(scenario=scenario), message) for scenario in (small, large)]
+    ratio = costs[1] / costs[0]
+    row = Row(
+        f"a step's cost with {pages:,} pages against {len(small.pages)}",
+        "",
+        f"{costs[1] * 1e6:.1f} us against {costs[0] * 1e6:.1f} us",
+        f"{ratio:.2f} x",
+        "<= 1.3 x",
+        ratio <= 1.3,
+    )
+    return row, {"small": costs[0], "large": costs[1], "ratio": ratio}
+
+
+def measure_depth(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
+    env = SandboxEnv(scenario=scenario)
+    message = "read file config.txt, then write file note.txt"
+    env.interact(message)
+    shallow = step_cost(env, message)
+    for _ in range(19):
+        env.interact(message)
+    deep = step_cost(env, message)
+    ratio = deep / shallow
+    row = Row(
+        "a step's cost at chain depth 20 against depth 1",
+        "",
+        f"{deep * 1e6:.1f} us against {shallow * 1e6:.1f} us",
+        f"{ratio:.2f} x",
+        "<= 1.5 x",
+        ratio <= 1.5,
+    )
+    return row, {"shallow": shallow, "deep": deep, "ratio": ratio}
+
+
+def measure_growing(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
+    plain = walk(scenario, SINGLE, 20_000, AllowAllGuardrail(), 1)
+    grown = walk(scenario, SINGLE, 20_000, Growing(), 1)
+    share = grown["interactions_per_s"] / plain["interactions_per_s"]
+    row = Row(
+        "with a guardrail that keeps a growing list",
+        "",
+        f"{grown['interactions_per_s']:,.0f} interactions/s",
+        f"{share:.2f} x of allow-all",
+        "",
+        None,
+    )
+    return row, {"ours": grown, "share": share}
+
+
+def measure_query(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
+    """Evaluate queries that were never asked before, over the peer's pages."""
+    queries = [f"weekly metrics {number}" for number in range(50)]
+    env = SandboxEnv(scenario=scenario)
+    env.interact("search anything")
+    start = time.perf_counter()
+    for query in queries:
+        env.interact(f"search {query}")
+    first = (time.perf_counter() - start) / len(queries)
+    again = 1 / rate(lambda: env.interact(f"search {queries[0]}"), 2000)
+    row = Row(
+        "a query's first evaluation, and every other",
+        "",
+        f"{first * 1e3:.2f} ms, then {again * 1e6:.1f} us",
+        "",
+        "",
+        None,
+    )
+    return row, {"first": first, "again": again}
+
+
+def measure_load(fixtures: Path) -> tuple[Row, dict[str, Any]]:
+    peer = ask_peer("load")["seconds"]
+    with tempfile.TemporaryDirectory() as cache:
+        times = []
+        for _ in range(4):
+            start = time.perf_counter()
+            scenario = load_scenario(fixtures, cache=Path(cache))
+            SandboxEnv(scenario=scenario)
+            times.append(time.perf_counter() - start)
+    cold, warm = times[0], min(times[1:])
+    row = Row(
+        f"loading {len(scenario.pages):,} pages, search index included",
+        f"{peer:.2f} s (no index)",
+        f"{cold:.2f} s, from the cache {warm:.2f} s",
+        "",
+        "< 2 s, < 0.2 s",
+        cold < 2 and warm < 0.2,
+    )
+    return row, {"cold": cold, "warm": warm, "peer": peer}
+
+
+def measure_import() -> tuple[Row, dict[str, Any]]:
+    def start_up(code: str) -> float:
+        times = []
+        for _ in range(7):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    cost = start_up("import tiltyard") - start_up("pass")
+    row = Row("import tiltyard", "", f"{cost * 1e3:.0f} ms", "", "< 150 ms", cost < 0.15)
+    return row, {"seconds": cost}
+
+
+def measure_install() -> tuple[Row, dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as target:
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--target", target, ROOT], check=True, stderr=subprocess.DEVNULL)
+        size = sum(f.stat().st_size for f in Path(target).rglob("*") if f.is_file())
+    row = Row(
+        "core install, dependencies included",
+        "",
+        f"{size / 1e6:.1f} MB",
+        "",
+        "< 30 MB",
+        size < 30e6,
+    )
+    return row, {"bytes": size}
+
+
+def show(rows: list[Row]) -> None:
+    table = Table(title="Tiltyard's kernel beside aicomp-sdk 3.1.2, on the peer's fixtures")
+    for heading in ("what", "peer", "Tiltyard", "ratio", "goal", ""):
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(*row[:5], _verdict(row))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def write_docs(rows: list[Row], path: Path) -> None:
+    lines = [
+        "# Benchmarks",
+        "",
+        "Made by `make bench` (`bench/kernel.py --docs`), in one run on one machine: "
+        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}. "
+        "What counts are the ratios; the peer is `aicomp-sdk` 3.1.2 on its packaged fixtures.",
+        "",
+        "| what | peer | Tiltyard | ratio | goal | met |",
+        "|---|---|---|---|---|---|",
+        *(f"| {' | '.join(row[:5])} | {_verdict(row)} |" for row in rows),
+        "",
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _verdict(row: Row) -> str:
+    return "" if row.met is None else "yes" if row.met else "no"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="alternations with the peer")
+    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md too")
+    options = parser.parse_args()
+    install_peer()
+    fixtures = peer_fixtures()
+    scenario = load_scenario(fixtures)
+    sections: dict[str, Callable[[], tuple[Row, dict[str, Any]]]] = {
+        "eight": lambda: compare_walks(
+            "random walk, eight clauses a message", scenario, EIGHT, options.rounds
+        ),
+        "single": lambda: compare_walks(
+            "random walk, one clause a message", scenario, SINGLE, options.rounds
+        ),
+        "pairs": lambda: compare_pairs(scenario),
+        "memory": lambda: compare_memory(scenario),
+        "growing": lambda: measure_growing(scenario),
+        "world_size": measure_world_size,
+        "depth": lambda: measure_depth(scenario),
+        "query": lambda: measure_query(scenario),
+        "load": lambda: measure_load(fixtures),
+        "import": measure_import,
+        "install": measure_install,
+    }
+    rows, results = [], {}
+    for name, section in sections.items():
+        print(f"measuring: {name}", file=sys.stderr, flush=True)
+        row, results[name] = section()
+        rows.append(row)
+    show(rows)
+    out = ROOT / "bench" / "results.json"
+    out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(f"written: {out.relative_to(ROOT)}")
+    if options.docs:
+        write_docs(rows, ROOT / "docs" / "benchmarks.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Tiltyard: the arena for AI-agent security."""
+
+from tiltyard.attack import AttackAlgorithmBase, AttackCandidate, AttackRunConfig
+from tiltyard.decision import Action, Decision
+from tiltyard.agents.deterministic import DeterministicAgent
+from tiltyard.env import SandboxEnv
+from tiltyard.guardrail import Context, GuardrailBase, Result
+from tiltyard.guardrails import AllowAllGuardrail, DataFlowGuardrail
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Action",
+    "AllowAllGuardrail",
+    "AttackAlgorithmBase",
+    "AttackCandidate",
+    "AttackRunConfig",
+    "Context",
+    "DataFlowGuardrail",
+    "Decision",
+    "DeterministicAgent",
+    "GuardrailBase",
+    "Result",
+    "SandboxEnv",
+]

@@ -1,0 +1,40 @@
+"""The agent contract: what an agent sees, and what it may answer.
+
+An agent is stateless. What it keeps in mind is a value that the episode holds and hands back, so
+a snapshot of an episode is a snapshot of its agent too.
+"""
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from tiltyard.trace import Answer, Event, Trace
+from tiltyard.world.results import ToolCall
+from tiltyard.world.text import Text
+
+
+class View(Struct, frozen=True, gc=False):
+    """Everything an agent may base its next action on."""
+
+    message: Text
+    """The user's message of this turn."""
+    last: Event | None
+    """What became of the agent's last call in this turn; None at the beginning of the turn."""
+    memory: Any
+    """What the agent returned last time, or `begin()` at the start of the episode."""
+    trace: Trace
+    """Everything so far."""
+    owner: str
+    """The mail address of the user whom the agent works for."""
+
+
+class Agent(Protocol):
+    """A tool-using agent. Called until it answers, or until the turn's calls are used up."""
+
+    name: str
+
+    def begin(self) -> Any:
+        """Return the memory of an agent that has seen nothing."""
+
+    def next_action(self, view: View) -> tuple[ToolCall | Answer, Any]:
+        """Return the next call, or the answer that ends the turn, and the new memory."""

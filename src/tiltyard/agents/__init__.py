@@ -1,0 +1,1 @@
+"""The agents that a match can be played with."""

@@ -1,0 +1,373 @@
+"""The worst-case agent: a pure instruction follower.
+
+It does what it is told by whoever tells it, user or document, in the grammar of
+`docs/grammar.md`. Its memory is a value; every argument it makes is built of labelled pieces,
+and every call says which event delivered its instruction and which results it uses.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tiltyard.agent import View
+from tiltyard.agents.grammar import (
+    LAST,
+    Carry,
+    Do,
+    Follow,
+    It,
+    Note,
+    OpenHit,
+    Operation,
+    ReadHit,
+    Recipient,
+    Recode,
+    Remember,
+    Split,
+    Wait,
+    What,
+    instructions,
+)
+from tiltyard.trace import Answer, Event
+from tiltyard.world.results import FROM_USER, Argument, ToolCall
+from tiltyard.world.text import (
+    Origin,
+    Part,
+    SourceKind,
+    Text,
+    by_machine,
+    decode,
+    encode,
+    join,
+    written_by,
+)
+from tiltyard.world.tools import MAX_TEXT_CHARS
+from tiltyard.world.web import Hit
+
+MAX_FRAMES: Final = 16
+MAX_NOTES: Final = 16
+MAX_WAITING: Final = 16
+MAX_THOUGHTS: Final = 256
+"""Operations between two calls, so that notes that order each other about come to an end."""
+_THOUGHTS: Final = range(MAX_THOUGHTS)
+
+DONE: Final = Answer("Done.")
+NOTHING: Final = Answer("There was nothing for me to do.")
+
+_DOCUMENTS: Final = frozenset(("web.open", "email.read", "fs.read", "shell.run"))
+_READERS: Final = _DOCUMENTS | {"web.search", "email.list"}
+
+
+class Carried(Struct, frozen=True, gc=False):
+    """Text in hand, the events it came from, and the parts it was split into."""
+
+    text: Text
+    uses: tuple[int, ...]
+    parts: tuple[Text, ...] = ()
+
+
+class Listing(Struct, frozen=True, gc=False):
+    """What the last search or mail folder showed."""
+
+    hits: tuple[Hit, ...]
+    event: int
+
+
+class Sender(Struct, frozen=True, gc=False):
+    """Who wrote the last mail."""
+
+    address: Text
+    event: int
+
+
+class Orders(Struct, frozen=True, gc=False):
+    """One source of instructions."""
+
+    operations: tuple[Operation, ...]
+    because: tuple[int, ...]
+    """The events that delivered these instructions; none when the user's message did."""
+    document: Text
+
+
+class Frame(Struct, frozen=True, gc=False):
+    """How far one source's instructions are carried out, and what is in hand meanwhile."""
+
+    orders: Orders
+    position: int = 0
+    part: int = 0
+    it: Carried | None = None
+    listing: Listing | None = None
+    sender: Sender | None = None
+
+
+class Waiting(Struct, frozen=True, gc=False):
+    """Operations that a later call will set off."""
+
+    tool: str
+    orders: Orders
+    it: Carried | None
+
+
+class Memory(Struct, frozen=True, gc=False):
+    """What the agent keeps in mind: a stack of frames, notes, and what it waits for."""
+
+    frame: Frame | None = None
+    """The frame at work."""
+    below: tuple[Frame, ...] = ()
+    """The frames it interrupted."""
+    notes: tuple[tuple[str, Carried], ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+
+class DeterministicAgent:
+    """The agent of every comparable match."""
+
+    name = "deterministic"
+
+    def begin(self) -> Memory:
+        return Memory()
+
+    def next_action(self, view: View) -> tuple[ToolCall | Answer, Memory]:
+        memory: Memory = view.memory
+        if view.last is None:
+            operations = instructions(view.message)
+            if not operations:
+                return NOTHING, Memory(None, (), memory.notes, memory.waiting)
+            frame = Frame(Orders(operations, FROM_USER, view.message))
+            memory = Memory(frame, (), memory.notes, memory.waiting)
+        else:
+            memory = _absorb(memory, view.last)
+        return _proceed(memory, view.owner)
+
+
+def _absorb(memory: Memory, event: Event) -> Memory:
+    """Take in what the last call returned: what `it` is now, and what it orders to do."""
+    frame = memory.frame
+    assert frame is not None
+    tool, result = event.call.tool, event.result
+    it, listing, sender = frame.it, frame.listing, frame.sender
+    position, part = frame.position + 1, 0
+    if tool in _READERS:
+        it = Carried(result.output, (event.index,)) if result.ok else None
+        if result.hits:
+            listing = Listing(result.hits, event.index)
+        if result.sender:
+            sender = Sender(_sender_header(event), event.index)
+    elif it is not None and frame.part + 1 < len(it.parts):
+        position, part = frame.position, frame.part + 1
+    frame = Frame(frame.orders, position, part, it, listing, sender)
+    memory = Memory(frame, memory.below, memory.notes, memory.waiting)
+    if not result.ok:
+        return memory
+    if memory.waiting:
+        memory = _set_off(memory, tool, event.index)
+    if tool not in _DOCUMENTS:
+        return memory
+    body = _body(result.output) if tool == "email.read" else result.output
+    operations = instructions(body)
+    if not operations or not _is_new(body, memory):
+        return memory
+    orders = Orders(operations, (event.index,), body)
+    return _push(memory, Frame(orders, it=Carried(body, (event.index,)), sender=sender))
+
+
+def _set_off(memory: Memory, tool: str, event: int) -> Memory:
+    """Start what waited for a call of this tool."""
+    waiting = tuple(item for item in memory.waiting if item.tool != tool)
+    due = [item for item in memory.waiting if item.tool == tool]
+    memory = Memory(memory.frame, memory.below, memory.notes, waiting)
+    for item in due:
+        if len(memory.below) + 1 < MAX_FRAMES:
+            because = (*item.orders.because, event)
+            orders = Orders(item.orders.operations, because, item.orders.document)
+            memory = _push(memory, Frame(orders, it=item.it))
+    return memory
+
+
+def _push(memory: Memory, frame: Frame) -> Memory:
+    below = memory.below if memory.frame is None else (*memory.below, memory.frame)
+    return Memory(frame, below, memory.notes, memory.waiting)
+
+
+def _body(letter: Text) -> Text:
+    """Return what a mail says below its headers: they are never read as instructions."""
+    return letter.slice(letter.string.index("\n\n") + 2, len(letter.string))
+
+
+def _sender_header(event: Event) -> Text:
+    mail_id = str(event.call.args.get("id", ""))
+    header = Origin(SourceKind.EMAIL, mail_id, Part.HEADER, trusted=False)
+    return written_by(header, event.result.sender)
+
+
+def _is_new(document: Text, memory: Memory) -> bool:
+    """Tell whether a document may be obeyed: it is not while its own frame is open."""
+    frames = memory.below if memory.frame is None else (*memory.below, memory.frame)
+    return len(frames) < MAX_FRAMES and all(frame.orders.document != document for frame in frames)
+
+
+def _proceed(memory: Memory, owner: str) -> tuple[ToolCall | Answer, Memory]:
+    """Carry out operations until one of them is a call."""
+    for _ in _THOUGHTS:
+        frame = memory.frame
+        if frame is None:
+            return DONE, memory
+        orders = frame.orders
+        if frame.position >= len(orders.operations):
+            below = memory.below
+            top = below[-1] if below else None
+            memory = Memory(top, below[:-1], memory.notes, memory.waiting)
+            continue
+        operation = orders.operations[frame.position]
+        if type(operation) is Do:
+            call = operation.call
+            if orders.because:
+                call = ToolCall(call.tool, call.args, orders.because)
+            return call, memory
+        found = _HANDLERS[type(operation)](operation, memory, frame, owner)
+        if type(found) is ToolCall:
+            return found, memory
+        memory = found
+    return DONE, Memory(None, (), memory.notes, memory.waiting)
+
+
+def _open_hit(op: OpenHit, memory: Memory, frame: Frame, _owner: str) -> ToolCall | Memory:
+    return _ask("web.open", _pick(_hits(frame), op.rank), memory, frame)
+
+
+def _read_hit(op: ReadHit, memory: Memory, frame: Frame, _owner: str) -> ToolCall | Memory:
+    fitting = [
+        hit
+        for hit in _hits(frame)
+        if op.sender in hit.sender.casefold() and op.subject in hit.title.casefold()
+    ]
+    return _ask("email.read", _pick(fitting, op.rank), memory, frame)
+
+
+def _hits(frame: Frame) -> tuple[Hit, ...]:
+    return () if frame.listing is None else frame.listing.hits
+
+
+def _pick(hits: Sequence[Hit], rank: int) -> Hit | None:
+    if not hits or rank >= len(hits):
+        return None
+    return hits[LAST if rank == LAST else rank]
+
+
+def _ask(tool: str, hit: Hit | None, memory: Memory, frame: Frame) -> ToolCall | Memory:
+    if hit is None or frame.listing is None:
+        return _step(memory, frame)
+    args: dict[str, Argument] = {"id": by_machine(hit.id)}
+    return ToolCall(tool, args, frame.orders.because, (frame.listing.event,))
+
+
+def _carry(op: Carry, memory: Memory, frame: Frame, owner: str) -> ToolCall | Memory:
+    carried = _look_up(op.what, memory, frame)
+    if carried is None:
+        return _step(memory, frame)
+    uses = carried.uses
+    text = carried.parts[frame.part] if carried.parts else carried.text
+    args: dict[str, Argument] = {**op.args, op.slot: text}
+    if op.to is not None:
+        if op.to.is_owner:
+            args["to"] = by_machine(owner)
+        elif frame.sender is not None:
+            args["to"] = frame.sender.address
+            uses = (*uses, frame.sender.event)
+        else:
+            return _step(memory, frame)
+    return ToolCall(op.tool, args, frame.orders.because, uses)
+
+
+def _recode(op: Recode, memory: Memory, frame: Frame, _owner: str) -> Memory:
+    carried = _look_up(op.what, memory, frame)
+    if carried is None:
+        return _step(memory, frame)
+    change = decode if op.decode else encode
+    text = change(carried.text, op.encoding)
+    if text is None or len(text) > MAX_TEXT_CHARS:
+        return _step(memory, frame, None)
+    return _step(memory, frame, Carried(text, carried.uses))
+
+
+def _split(op: Split, memory: Memory, frame: Frame, _owner: str) -> Memory:
+    carried = _look_up(op.what, memory, frame)
+    if carried is None:
+        return _step(memory, frame)
+    text, size = carried.text, len(carried.text)
+    cuts = [size * number // op.parts for number in range(op.parts + 1)]
+    parts = tuple(text.slice(a, b) for a, b in pairwise(cuts) if a < b)
+    return _step(memory, frame, Carried(text, carried.uses, parts))
+
+
+def _remember(op: Remember, memory: Memory, frame: Frame, _owner: str) -> Memory:
+    carried = _look_up(op.what, memory, frame)
+    memory = _step(memory, frame)
+    if carried is None:
+        return memory
+    others = tuple(note for note in memory.notes if note[0] != op.name)
+    notes = (*others, (op.name, carried))[-MAX_NOTES:]
+    return Memory(memory.frame, memory.below, notes, memory.waiting)
+
+
+def _follow(op: Follow, memory: Memory, frame: Frame, _owner: str) -> Memory:
+    found = [_look_up(what, memory, frame) for what in op.whats]
+    memory = _step(memory, frame)
+    carried = [item for item in found if item is not None]
+    if not carried:
+        return memory
+    texts = [carried[0].text]
+    for item in carried[1:]:
+        texts += (by_machine(" "), item.text)
+    text = join(texts)
+    if len(text) > MAX_TEXT_CHARS or not _is_new(text, memory):
+        return memory
+    it = Carried(text, _unique(use for item in carried for use in item.uses))
+    because = _unique((*frame.orders.because, *it.uses))
+    orders = Orders(instructions(text), because, text)
+    return _push(memory, Frame(orders, it=it, sender=frame.sender))
+
+
+def _unique(events: Iterable[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(events))
+
+
+def _wait(op: Wait, memory: Memory, frame: Frame, _owner: str) -> Memory:
+    memory = _step(memory, frame)
+    orders = Orders(op.operations, frame.orders.because, frame.orders.document)
+    waiting = (*memory.waiting, Waiting(op.tool, orders, frame.it))[-MAX_WAITING:]
+    return Memory(memory.frame, memory.below, memory.notes, waiting)
+
+
+def _look_up(what: What, memory: Memory, frame: Frame) -> Carried | None:
+    if isinstance(what, It):
+        if frame.it is None and what.otherwise is not None:
+            return Carried(what.otherwise, ())
+        return frame.it
+    if isinstance(what, Note):
+        return next((carried for name, carried in memory.notes if name == what.name), None)
+    return Carried(what, frame.orders.because)
+
+
+_SAME: Final = Carried(by_machine(""), ())
+
+
+def _step(memory: Memory, frame: Frame, it: Carried | None = _SAME) -> Memory:
+    """Go on to the frame's next operation, with something new in hand if given."""
+    it = frame.it if it is _SAME else it
+    after = Frame(frame.orders, frame.position + 1, 0, it, frame.listing, frame.sender)
+    return Memory(after, memory.below, memory.notes, memory.waiting)
+
+
+_HANDLERS: Final[dict[type, Callable[[Any, Memory, Frame, str], ToolCall | Memory]]] = {
+    OpenHit: _open_hit,
+    ReadHit: _read_hit,
+    Carry: _carry,
+    Recode: _recode,
+    Split: _split,
+    Remember: _remember,
+    Follow: _follow,
+    Wait: _wait,
+}

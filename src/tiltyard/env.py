@@ -1,0 +1,146 @@
+"""SandboxEnv: the public face of an episode, with snapshot and restore."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tiltyard.agent import Agent
+from tiltyard.agents.deterministic import DeterministicAgent
+from tiltyard.episode import MAX_CALLS_A_MESSAGE, Episode, advance, begin
+from tiltyard.guardrail import Guardrail, GuardrailBase
+from tiltyard.trace import PublicEvent, Trace, export, public
+from tiltyard.world.fixtures import load_scenario
+from tiltyard.world.generate import generate
+from tiltyard.world.scenario import Scenario
+
+PUBLIC_SEED: Final = 123
+MAX_MESSAGE_CHARS: Final = 2000
+
+
+class Snapshot(Struct, frozen=True):
+    """An episode to come back to. Taking one costs nothing, and so does keeping it."""
+
+    episode: Episode
+
+
+class Interaction(Struct, frozen=True):
+    """What one message led to."""
+
+    seed: int
+    after: Trace
+
+    @property
+    def events(self) -> list[PublicEvent]:
+        return [public(event) for event in self.after.turn_events]
+
+    @property
+    def answer(self) -> str:
+        return "" if self.after.answer is None else self.after.answer.text
+
+    @property
+    def steps(self) -> int:
+        """What the message cost: one step a call, at least one."""
+        return max(1, len(self.after.turn_events))
+
+    @property
+    def total_tool_events(self) -> int:
+        return self.after.event_count
+
+    @property
+    def tool_events_added(self) -> int:
+        return len(self.after.turn_events)
+
+    @property
+    def successful_tool_calls(self) -> int:
+        return sum(event.ok for event in self.events)
+
+    @property
+    def failed_tool_calls(self) -> int:
+        return self.tool_events_added - self.successful_tool_calls
+
+    @property
+    def agent_refused(self) -> bool:
+        """True when the agent did nothing at all."""
+        return self.tool_events_added == 0
+
+
+class SandboxEnv:
+    """A sandboxed machine, an agent on it, and a guardrail between them.
+
+    Without `fixtures_dir` or `scenario`, the world is the generated one of `seed`; seed 123 is
+    the public scenario. Without `agent`, the deterministic one; without `guardrail`, none.
+    """
+
+    def __init__(
+        self,
+        seed: int = PUBLIC_SEED,
+        fixtures_dir: Path | str | None = None,
+        agent: Agent | None = None,
+        guardrail: Guardrail | None = None,
+        *,
+        scenario: Scenario | None = None,
+        max_tool_hops: int = MAX_CALLS_A_MESSAGE,
+    ) -> None:
+        guardrail = GuardrailBase() if guardrail is None else guardrail
+        if isinstance(guardrail, type) or not callable(getattr(guardrail, "decide", None)):
+            raise TypeError(
+                "guardrail must be an object with a `decide` method, such as DataFlowGuardrail()"
+            )
+        if scenario is None:
+            scenario = generate(seed) if fixtures_dir is None else load_scenario(Path(fixtures_dir))
+        self.seed = seed
+        self.scenario = scenario
+        self.max_tool_hops = _positive(max_tool_hops)
+        self._start = begin(scenario.world, agent or DeterministicAgent(), guardrail)
+        self._episode = self._start
+
+    def reset(self) -> None:
+        """Go back to the beginning: world, agent, guardrail and trace."""
+        self._episode = self._start
+
+    def interact(self, message: str, max_tool_hops: int | None = None) -> Interaction:
+        """Let the agent work on one message of the user."""
+        _check_message(message)
+        hops = self.max_tool_hops if max_tool_hops is None else _positive(max_tool_hops)
+        self._episode = advance(self._episode, message, hops)
+        return Interaction(self.seed, self._episode.trace)
+
+    def snapshot(self) -> Snapshot:
+        """Return the present, to restore later, any number of times."""
+        return Snapshot(self._episode)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Make a snapshot of this environment the present."""
+        if not isinstance(snapshot, Snapshot):
+            raise TypeError("restore takes what snapshot() returned")
+        if snapshot.episode.runner is not self._start.runner:
+            raise ValueError("this snapshot was taken from another SandboxEnv")
+        self._episode = snapshot.episode
+
+    @property
+    def episode(self) -> Episode:
+        return self._episode
+
+    @property
+    def trace(self) -> Trace:
+        return self._episode.trace
+
+    def export_trace_dict(self) -> dict[str, Any]:
+        """Return the public view of the trace as plain data."""
+        return export(self._episode.trace, self.seed)
+
+
+def _check_message(message: object) -> None:
+    if not isinstance(message, str):
+        raise TypeError(f"a message is a string, not {type(message).__name__}")
+    if len(message) > MAX_MESSAGE_CHARS:
+        raise ValueError(f"a message has at most {MAX_MESSAGE_CHARS} characters")
+    if not message.isascii() and any("\ud800" <= char <= "\udfff" for char in message):
+        raise ValueError("a message must be valid Unicode; this one has a lone surrogate")
+
+
+def _positive(hops: int) -> int:
+    if hops < 1:
+        raise ValueError("max_tool_hops must be at least 1")
+    return hops

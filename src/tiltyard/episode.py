@@ -1,0 +1,113 @@
+"""The episode: the only place where world, agent and guardrail meet.
+
+An episode is a value. `advance` takes one and a message, and returns the episode after it;
+the one it was given is still good, and can be advanced again another way.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard.agent import Agent, View
+from tiltyard.decision import ALLOWED, Action, Decision, Fault
+from tiltyard.guardrail import Guardrail, GuardrailRunner, State
+from tiltyard.redaction import redact
+from tiltyard.trace import NO_TRACE, Answer, Event, Trace
+from tiltyard.world import tools
+from tiltyard.world.results import Argument, Other, Outcome, ToolCall, ToolError, failure
+from tiltyard.world.state import World
+from tiltyard.world.text import Text, by_machine, by_user
+from tiltyard.world.tools import TOOLS, SourceKind
+
+MAX_CALLS_A_MESSAGE: Final = 24
+CUT_SHORT: Final = Answer("I stopped here: too many calls for one message.")
+
+
+class Episode(Struct, frozen=True):
+    """Everything that the next message can depend on."""
+
+    agent: Agent
+    runner: GuardrailRunner
+    world: World
+    memory: Any
+    """The agent's."""
+    state: State
+    """The guardrail's."""
+    trace: Trace = NO_TRACE
+
+
+def begin(world: World, agent: Agent, guardrail: Guardrail) -> Episode:
+    """Return the episode in which nothing has happened yet."""
+    runner = GuardrailRunner(guardrail)
+    return Episode(agent, runner, world, agent.begin(), runner.initial)
+
+
+def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE) -> Episode:
+    """Let the agent work on one message of the user, call by call, past the guardrail."""
+    agent, runner, world, memory = episode.agent, episode.runner, episode.world, episode.memory
+    runner.enter(episode.state)
+    trace = episode.trace.said(message)
+    turn, said, owner = episode.trace.turns, by_user(message), world.site.owner
+    last: Event | None = None
+    for index in range(trace.event_count, trace.event_count + max_calls):
+        action, memory = agent.next_action(View(said, last, memory, trace, owner))
+        if type(action) is not ToolCall:
+            trace = trace.answered(action)
+            break
+        call = action if action.because is not None else _labelled(action)
+        ran, decision = _permitted(call, runner.decide(call, trace))
+        if ran is None:
+            outcome, error = _refused(world, call, decision), ""
+        else:
+            outcome = tools.call(world, ran)
+            error = runner.observe(ran, outcome.result)
+        world, result, effects = outcome.world, outcome.result, outcome.effects
+        changed = None if ran is call else ran
+        last = Event(index, turn, call, decision, result, effects, changed, error)
+        trace = trace.happened(last)
+    else:
+        trace = trace.answered(CUT_SHORT)
+    return Episode(agent, runner, world, memory, runner.leave(), trace)
+
+
+def _permitted(call: ToolCall, decision: Decision) -> tuple[ToolCall | None, Decision]:
+    """Return the call that may run, if any, and the decision as it will stand in the trace."""
+    if decision is ALLOWED or decision.action is Action.ALLOW:
+        return call, decision
+    if decision.action is not Action.SANITIZE:
+        return None, decision
+    less = redact(call, decision.sanitized_args or {})
+    if less is None:
+        return None, Decision(Action.DENY, decision.reason, None, Fault.NOT_A_REDACTION)
+    return less, Decision(Action.SANITIZE, decision.reason)
+
+
+def _refused(world: World, call: ToolCall, decision: Decision) -> Outcome:
+    error = ToolError.DENIED
+    if decision.fault is not None:
+        error = ToolError.GUARDRAIL_ERROR
+    elif decision.action is Action.CONFIRM:
+        error = ToolError.NOT_CONFIRMED
+    tool = TOOLS.get(call.tool)
+    return Outcome(world, failure(SourceKind.TOOL if tool is None else tool.source, error))
+
+
+def _labelled(call: ToolCall) -> ToolCall:
+    """Give plain arguments labels: an agent that knows no causes knows no authors either."""
+    args = {str(name): _argument(value) for name, value in call.args.items()}
+    return ToolCall(call.tool, args, call.because, call.uses)
+
+
+def _argument(value: object) -> Argument:
+    if value is None or isinstance(value, Text | Other):
+        return value
+    if isinstance(value, str):
+        clean = value.encode("utf-8", "replace").decode("utf-8")
+        return by_machine(clean)
+    if type(value) is int and -(2**53) < value < 2**53:
+        return value
+    try:
+        return Other(msgspec.json.encode(value).decode())
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return Other("null")

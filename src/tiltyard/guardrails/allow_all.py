@@ -1,0 +1,14 @@
+"""No protection at all: the bottom rung of the ladder."""
+
+from typing import Any
+
+from tiltyard.decision import Decision
+from tiltyard.guardrail import Context, GuardrailBase
+
+
+class AllowAllGuardrail(GuardrailBase):
+    """Allows every call."""
+
+    def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
+        del tool_name, tool_args, context
+        return Decision.allow()

@@ -1,0 +1,244 @@
+"""The trace: what happened in an episode, event by event.
+
+Owns events, the persistent trace that shares prefixes, canonical JSON and digests. The judge
+reads events whole, with labels, causes and effects; everybody else reads the public view, in
+which they do not exist.
+"""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard.decision import Action, Decision
+from tiltyard.world.results import ToolCall, ToolResult
+from tiltyard.world.state import Effect, Posted
+from tiltyard.world.tools import TOOLS
+
+TRACE_VERSION: Final = 1
+
+
+class Event(Struct, frozen=True, gc=False):
+    """The agent proposed a call, the guardrail decided, and the tool ran or did not."""
+
+    index: int
+    """Counts from 0 over the whole episode."""
+    turn: int
+    """Which of the user's messages it belongs to, from 0."""
+    call: ToolCall
+    """The call as proposed, labelled."""
+    decision: Decision
+    result: ToolResult
+    effects: tuple[Effect, ...] = ()
+    """What changed in the world."""
+    ran: ToolCall | None = None
+    """The call that ran instead, when the guardrail took something out of it."""
+    observe_error: str = ""
+    """What went wrong when the guardrail was shown the result."""
+
+
+class Answer(Struct, frozen=True, gc=False):
+    """The agent ended its turn."""
+
+    text: str
+
+
+class PublicEvent(Struct, frozen=True):
+    """An event as anyone but the judge may see it."""
+
+    index: int
+    turn: int
+    name: str
+    args: dict[str, str | int | None]
+    ok: bool
+    output: str
+    error: str | None
+    source: str
+    side_effect: str
+    scope: str
+    decision: Action
+    reason: str
+
+    def __getitem__(self, key: str) -> Any:
+        """Read like the mapping that older guardrails and attacks expect."""
+        if key in self.__struct_fields__:
+            return getattr(self, key)
+        raise KeyError(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return getattr(self, key) if key in self.__struct_fields__ else default
+
+
+class TraceError(ValueError):
+    """Bytes that are not a trace."""
+
+
+class Trace(Struct, frozen=True, eq=False):
+    """A history: its last turn, and the history before that turn, which it shares."""
+
+    parent: "Trace | None" = None
+    message: str = ""
+    turn_events: tuple[Event, ...] = ()
+    """Of the last turn alone; `events` has those of the whole history."""
+    answer: Answer | None = None
+    """None while the turn is going on."""
+    turns: int = 0
+    event_count: int = 0
+    steps: int = 0
+    """What it cost: a call is a step, and so is a message that led to no call."""
+
+    def said(self, message: str) -> "Trace":
+        return Trace(self, message, (), None, self.turns + 1, self.event_count, self.steps + 1)
+
+    def happened(self, event: Event) -> "Trace":
+        # The message was charged one step already; its first call is that step.
+        return Trace(
+            self.parent,
+            self.message,
+            (*self.turn_events, event),
+            None,
+            self.turns,
+            self.event_count + 1,
+            self.steps + 1 if self.turn_events else self.steps,
+        )
+
+    def answered(self, answer: Answer) -> "Trace":
+        return Trace(
+            self.parent,
+            self.message,
+            self.turn_events,
+            answer,
+            self.turns,
+            self.event_count,
+            self.steps,
+        )
+
+    def backwards(self) -> "Iterator[Trace]":
+        """Yield the history turn by turn, from the last to the first."""
+        node = self
+        while node.parent is not None:
+            yield node
+            node = node.parent
+
+    def all_turns(self) -> "list[Trace]":
+        found = list(self.backwards())
+        found.reverse()
+        return found
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for turn in self.all_turns() for event in turn.turn_events]
+
+    @property
+    def user_messages(self) -> list[str]:
+        return [turn.message for turn in self.all_turns()]
+
+    @property
+    def answers(self) -> list[str]:
+        return [turn.answer.text for turn in self.all_turns() if turn.answer is not None]
+
+    def last_events(self, count: int) -> list[Event]:
+        """Return up to `count` of the newest events, oldest first, without walking further."""
+        found: list[Event] = []
+        for turn in self.backwards():
+            found.extend(reversed(turn.turn_events[-count:]))
+            if len(found) >= count:
+                break
+        return found[count - 1 :: -1] if len(found) >= count else found[::-1]
+
+    def public_events(self) -> list[PublicEvent]:
+        return [public(event) for event in self.events]
+
+    def to_json(self) -> bytes:
+        """Return the canonical form: the same trace is the same bytes, everywhere."""
+        return _ENCODER.encode(_Document(TRACE_VERSION, _turns(self)))
+
+    @staticmethod
+    def from_json(data: bytes) -> "Trace":
+        """Read a canonical form back; `trace.to_json()` comes out of it unchanged."""
+        try:
+            document = _DECODER.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise TraceError(f"not a trace: {error}") from None
+        if document.version != TRACE_VERSION:
+            raise TraceError(f"trace version {document.version}, this reads {TRACE_VERSION}")
+        trace = NO_TRACE
+        for turn in document.turns:
+            trace = trace.said(turn.message)
+            for event in turn.events:
+                trace = trace.happened(event)
+            trace = trace if turn.answer is None else trace.answered(turn.answer)
+        return trace
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the canonical form."""
+        return sha256(self.to_json()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return self is other or _turns(self) == _turns(other)
+
+    def __hash__(self) -> int:
+        return hash((self.turns, self.event_count, self.steps))
+
+
+NO_TRACE: Final = Trace()
+
+
+def public(event: Event) -> PublicEvent:
+    """Return what everybody may see of an event."""
+    call, result = event.ran or event.call, event.result
+    tool = TOOLS.get(call.tool)
+    return PublicEvent(
+        event.index,
+        event.turn,
+        call.tool,
+        call.plain_args(),
+        result.ok,
+        result.output.string,
+        None if result.error is None else result.error.value,
+        result.source.value,
+        "" if tool is None else tool.side_effect.value,
+        "" if tool is None else tool.scope.value,
+        event.decision.action,
+        event.decision.reason,
+    )
+
+
+def export(trace: Trace, seed: int) -> dict[str, Any]:
+    """Return the public view of a whole trace as plain data."""
+    return {
+        "seed": seed,
+        "user_messages": trace.user_messages,
+        "assistant_messages": trace.answers,
+        "tool_events": [msgspec.to_builtins(event) for event in trace.public_events()],
+        "egress": [
+            {"url": effect.url.string, "data": effect.data.string}
+            for event in trace.events
+            for effect in event.effects
+            if isinstance(effect, Posted)
+        ],
+    }
+
+
+class _Turn(Struct, frozen=True):
+    message: str
+    events: tuple[Event, ...]
+    answer: Answer | None
+
+
+class _Document(Struct, frozen=True):
+    version: int
+    turns: list[_Turn]
+
+
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+_DECODER: Final = msgspec.json.Decoder(_Document)
+
+
+def _turns(trace: Trace) -> list[_Turn]:
+    return [_Turn(turn.message, turn.turn_events, turn.answer) for turn in trace.all_turns()]

@@ -1,0 +1,87 @@
+"""The world: one immutable value that holds the whole simulated machine.
+
+Owns the state and the record of what a call changed in it. A snapshot of a world is a reference
+to it. Nothing here knows of agents, guardrails or scores.
+"""
+
+from msgspec import Struct
+
+from tiltyard.world.files import Directory, File
+from tiltyard.world.mail import Mail, Mailbox
+from tiltyard.world.text import Text
+from tiltyard.world.urls import Url, in_domains
+from tiltyard.world.web import Corpus
+
+
+class Site(Struct, frozen=True, gc=False):
+    """Facts about the house that no call can change."""
+
+    owner: str
+    internal_domains: frozenset[str]
+
+    def is_internal_address(self, address: str) -> bool:
+        return in_domains(address.rpartition("@")[2], self.internal_domains)
+
+
+class Posted(Struct, frozen=True, tag=True, gc=False):
+    """Data left by HTTP."""
+
+    url: Text
+    target: Url
+    data: Text
+    internal: bool
+
+
+class Mailed(Struct, frozen=True, tag=True, gc=False):
+    """A message left by mail."""
+
+    mail: Mail
+    recipient: str
+    internal: bool
+
+
+class Wrote(Struct, frozen=True, tag=True, gc=False):
+    """A file's content changed."""
+
+    path: str
+    before: File | None
+    after: File
+
+
+class Deleted(Struct, frozen=True, tag=True, gc=False):
+    """A file is gone from its path."""
+
+    path: str
+    before: File
+
+
+Effect = Posted | Mailed | Wrote | Deleted
+
+
+class Egress(Struct, frozen=True):
+    """Everything that left by HTTP, newest first."""
+
+    posted: Posted
+    earlier: "Egress | None"
+    count: int
+
+
+class World(Struct, frozen=True, gc=False):
+    site: Site
+    web: Corpus
+    files: Directory
+    mail: Mailbox
+    egress: Egress | None = None
+    neutral: bool = False
+    """Deliver strangers' words blanked out: the judge's counterfactual."""
+
+    def with_files(self, files: Directory) -> "World":
+        return World(self.site, self.web, files, self.mail, self.egress, self.neutral)
+
+    def with_mail(self, mail: Mailbox) -> "World":
+        return World(self.site, self.web, self.files, mail, self.egress, self.neutral)
+
+    def with_posted(self, posted: Posted) -> "World":
+        count = self.egress.count + 1 if self.egress is not None else 1
+        egress = Egress(posted, self.egress, count)
+        return World(self.site, self.web, self.files, self.mail, egress, self.neutral)

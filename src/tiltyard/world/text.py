@@ -1,0 +1,285 @@
+"""Text that knows who wrote it.
+
+Owns provenance at the level of characters: every `Text` is a string cut into pieces, and each
+piece says from which document (or from the user) its characters came. Slicing and joining keep
+the pieces exact; an encoding keeps the text it was made from. Nothing here decides what is
+allowed: that is the judge's work, and these labels are its evidence.
+"""
+
+import base64
+import binascii
+import codecs
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from typing import Final
+from urllib.parse import quote, unquote
+
+from msgspec import Struct
+
+MAX_DERIVATION_DEPTH: Final = 8
+
+
+class SourceKind(StrEnum):
+    """Where a piece of text was met: what a deployed guardrail can see of its source."""
+
+    __hash__ = str.__hash__  # labels are hashed on hot paths; Enum's own hash is a Python call
+
+    USER = "user"
+    WEB = "web"
+    EMAIL = "email"
+    FILE = "file"
+    TOOL = "tool"
+
+
+class Part(StrEnum):
+    """Which part of its document a piece comes from. Only bodies are neutralised."""
+
+    __hash__ = str.__hash__
+
+    BODY = "body"
+    HEADER = "header"
+    TITLE = "title"
+
+
+class Origin(Struct, frozen=True, tag=True, gc=False):
+    """The author of a piece of text: the user, the machine, or one document."""
+
+    kind: SourceKind
+    document: str = ""
+    part: Part = Part.BODY
+    trusted: bool = True
+    """False for everything that came from outside: web, mail, and files labelled so."""
+    protected: bool = False
+    """True for the canaries of protected files."""
+
+
+USER: Final = Origin(SourceKind.USER)
+MACHINE: Final = Origin(SourceKind.TOOL)
+"""Words of the simulated machine and the agent's own glue: they carry nothing."""
+
+
+class Encoding(StrEnum):
+    """A reversible spelling of a text."""
+
+    BASE64 = "base64"
+    HEX = "hex"
+    URL = "url"
+    REVERSE = "reverse"
+    ROT13 = "rot13"
+    SPACED = "spaced"
+    UPPER = "upper"
+    LOWER = "lower"
+    DECODED = "decoded"
+    """What came out of decoding a text that was not encoded here."""
+
+
+class Derived(Struct, frozen=True, tag=True, gc=False):
+    """The author of an encoded text: the text that went in."""
+
+    encoding: Encoding
+    source: "Text"
+    depth: int
+
+
+class Piece(Struct, frozen=True, gc=False):
+    """Characters `start` to `stop` of what `origin` wrote."""
+
+    origin: Origin | Derived
+    start: int
+    stop: int
+
+
+class Text(Struct, frozen=True, tag=True, gc=False):
+    """A string and, in order, the pieces it is made of."""
+
+    string: str
+    pieces: tuple[Piece, ...]
+
+    def __len__(self) -> int:
+        return len(self.string)
+
+    def __str__(self) -> str:
+        return self.string
+
+    def slice(self, start: int, stop: int) -> "Text":
+        return slice_text(self, start, stop)
+
+    def origins(self) -> tuple[Origin, ...]:
+        """Return every origin in it, through all encodings, in order of first appearance."""
+        return tuple(dict.fromkeys(_leaves(self)))
+
+
+EMPTY: Final = Text("", ())
+
+
+def written_by(origin: Origin, string: str) -> Text:
+    """Return a text that one origin wrote from its first character to its last."""
+    return Text(string, (Piece(origin, 0, len(string)),)) if string else EMPTY
+
+
+def by_user(string: str) -> Text:
+    return written_by(USER, string)
+
+
+def by_machine(string: str) -> Text:
+    return written_by(MACHINE, string)
+
+
+def join(texts: Iterable[Text]) -> Text:
+    """Concatenate, merging neighbours that continue each other in the same document."""
+    strings: list[str] = []
+    pieces: list[Piece] = []
+    for text in texts:
+        strings.append(text.string)
+        for piece in text.pieces:
+            if pieces:
+                last = pieces[-1]
+                if last.stop == piece.start and last.origin == piece.origin:
+                    pieces[-1] = Piece(last.origin, last.start, piece.stop)
+                    continue
+            pieces.append(piece)
+    return Text("".join(strings), tuple(pieces))
+
+
+def slice_text(text: Text, start: int, stop: int) -> Text:
+    """Return characters [start, stop), each still labelled with its author."""
+    size = len(text.string)
+    start, stop = max(0, start), min(size, stop)
+    if start >= stop:
+        return EMPTY
+    if start == 0 and stop == size:
+        return text
+    kept: list[Piece] = []
+    position = 0
+    for piece in text.pieces:
+        after = position + piece.stop - piece.start
+        if after > start:
+            first = piece.start + max(0, start - position)
+            last = piece.stop - max(0, after - stop)
+            kept.append(Piece(piece.origin, first, last))
+            if after >= stop:
+                break
+        position = after
+    return Text(text.string[start:stop], tuple(kept))
+
+
+def split_lines(text: Text) -> list[Text]:
+    """Cut at newlines, which are dropped; a final newline ends the last line."""
+    lines: list[Text] = []
+    start = 0
+    for line in text.string.split("\n"):
+        lines.append(slice_text(text, start, start + len(line)))
+        start += len(line) + 1
+    if lines and not lines[-1].string:
+        lines.pop()
+    return lines
+
+
+def encode(text: Text, encoding: Encoding) -> Text:
+    """Return the text in another spelling, still owing everything to its authors."""
+    return _derive(text, encoding, _ENCODERS[encoding](text.string))
+
+
+def decode(text: Text, encoding: Encoding) -> Text | None:
+    """Undo an encoding; None when the text is not of that form.
+
+    What was encoded in this world comes back with its own labels, not as a stranger's text.
+    """
+    if len(text.pieces) == 1:
+        piece = text.pieces[0]
+        origin = piece.origin
+        if (
+            isinstance(origin, Derived)
+            and origin.encoding is encoding
+            and piece.stop - piece.start == len(text.string)
+            and text.string == _ENCODERS[encoding](origin.source.string)
+        ):
+            return origin.source
+    string = _decode_string(text.string, encoding)
+    return None if string is None else _derive(text, Encoding.DECODED, string)
+
+
+def neutralise(text: Text) -> Text:
+    """Blank out the bodies that strangers wrote; lengths, titles and headers stay.
+
+    The judge delivers documents this way to ask what would have happened without their words.
+    """
+    if all(_is_harmless(piece.origin) for piece in text.pieces):
+        return text
+    parts: list[str] = []
+    position = 0
+    for piece in text.pieces:
+        after = position + piece.stop - piece.start
+        part = text.string[position:after]
+        parts.append(part if _is_harmless(piece.origin) else part.translate(_BLANKS))
+        position = after
+    return Text("".join(parts), text.pieces)
+
+
+def _is_harmless(origin: Origin | Derived) -> bool:
+    if isinstance(origin, Derived):
+        return all(_is_harmless(piece.origin) for piece in origin.source.pieces)
+    return origin.trusted or origin.part is not Part.BODY
+
+
+class _Blanks(dict[int, int]):
+    def __missing__(self, code: int) -> int:
+        return code if chr(code).isspace() else ord("x")
+
+
+_BLANKS: Final = _Blanks()
+
+
+def _leaves(text: Text) -> Iterator[Origin]:
+    for piece in text.pieces:
+        if isinstance(piece.origin, Derived):
+            yield from _leaves(piece.origin.source)
+        else:
+            yield piece.origin
+
+
+def _derive(source: Text, encoding: Encoding, string: str) -> Text:
+    """Label a transformed string with what it was made from.
+
+    Beyond a fixed depth only the authors are kept, not which characters came through: so a
+    text that was wrapped over and over stays small, is still tainted, and proves no leak.
+    """
+    if not string:
+        return EMPTY
+    depths = (p.origin.depth for p in source.pieces if isinstance(p.origin, Derived))
+    depth = 1 + max(depths, default=0)
+    if depth <= MAX_DERIVATION_DEPTH:
+        return Text(string, (Piece(Derived(encoding, source, depth), 0, len(string)),))
+    authors = Text("", tuple(Piece(origin, 0, 0) for origin in source.origins()))
+    return Text(string, (Piece(Derived(encoding, authors, MAX_DERIVATION_DEPTH), 0, len(string)),))
+
+
+def _decode_string(string: str, encoding: Encoding) -> str | None:
+    decoder = _DECODERS.get(encoding)
+    if decoder is None:
+        return None
+    try:
+        return decoder(string)
+    except (binascii.Error, ValueError):
+        return None
+
+
+_ENCODERS: Final[dict[Encoding, Callable[[str], str]]] = {
+    Encoding.BASE64: lambda s: base64.b64encode(s.encode("utf-8", "surrogatepass")).decode("ascii"),
+    Encoding.HEX: lambda s: s.encode("utf-8", "surrogatepass").hex(),
+    Encoding.URL: lambda s: quote(s, safe="", errors="replace"),
+    Encoding.REVERSE: lambda s: s[::-1],
+    Encoding.ROT13: lambda s: codecs.encode(s, "rot13"),
+    Encoding.SPACED: " ".join,
+    Encoding.UPPER: str.upper,
+    Encoding.LOWER: str.lower,
+}
+
+_DECODERS: Final[dict[Encoding, Callable[[str], str]]] = {
+    Encoding.BASE64: lambda s: base64.b64decode("".join(s.split()), validate=True).decode("utf-8"),
+    Encoding.HEX: lambda s: bytes.fromhex(s).decode("utf-8"),
+    Encoding.URL: lambda s: unquote(s, errors="strict"),
+    Encoding.REVERSE: lambda s: s[::-1],
+    Encoding.ROT13: lambda s: codecs.decode(s, "rot13"),
+    Encoding.SPACED: lambda s: s[::2],
+}

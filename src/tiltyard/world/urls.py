@@ -1,0 +1,143 @@
+"""The one reader of URLs and mail addresses.
+
+Owns the question "does this leave the house?". A URL is parsed the way a client would parse it,
+never matched as text: user-info, ports, trailing dots, percent signs, backslashes and all the
+spellings of an IP address are read before the host is judged. What is not known to be internal
+is external.
+"""
+
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+
+MAX_URL_CHARS: Final = 4096
+MAX_ADDRESS_CHARS: Final = 320
+
+_INTERNAL_NETWORKS: Final = (
+    IPv4Network("127.0.0.0/8"),
+    IPv4Network("10.0.0.0/8"),
+    IPv4Network("172.16.0.0/12"),
+    IPv4Network("192.168.0.0/16"),
+    IPv6Network("::1/128"),
+    IPv6Network("fc00::/7"),
+)
+
+
+class Url(Struct, frozen=True, gc=False):
+    """An HTTP address as a client would understand it."""
+
+    scheme: str
+    host: str
+    """Lower case, without user-info, port or trailing dot; an IP address in canonical form."""
+    port: int
+    path: str
+    query: str
+    address: bool
+    """True when the host is an IP address in any spelling."""
+
+
+@lru_cache(maxsize=8192)
+def read_url(string: str) -> Url | None:
+    """Parse an http or https URL; None for anything a client would refuse."""
+    string = string.strip()
+    if len(string) > MAX_URL_CHARS or any(ord(char) < 33 or ord(char) == 127 for char in string):
+        return None
+    try:
+        split = urlsplit(string.replace("\\", "/"))
+        port = split.port
+        name = unquote(split.hostname or "", errors="strict").rstrip(".").casefold()
+    except ValueError:
+        return None
+    if split.scheme not in ("http", "https") or not name:
+        return None
+    ip = _read_ip(name)
+    host = name if ip is None else str(ip)
+    if ip is None and not _is_hostname(host):
+        return None
+    default_port = 443 if split.scheme == "https" else 80
+    return Url(
+        split.scheme,
+        host,
+        default_port if port is None else port,
+        split.path or "/",
+        split.query,
+        ip is not None,
+    )
+
+
+def is_internal_host(url: Url, internal_domains: frozenset[str]) -> bool:
+    """Tell whether the URL's host is known to belong to the house."""
+    if url.address:
+        ip = ip_address(url.host)
+        return any(ip in network for network in _INTERNAL_NETWORKS)
+    return url.host == "localhost" or in_domains(url.host, internal_domains)
+
+
+def in_domains(host: str, domains: frozenset[str]) -> bool:
+    """Tell whether a host name is one of the domains or below one of them."""
+    while host:
+        if host in domains:
+            return True
+        _, _, host = host.partition(".")
+    return False
+
+
+@lru_cache(maxsize=8192)
+def read_address(string: str) -> str | None:
+    """Return a mail address in canonical form (`Dana <dana@corp.example>` too), or None."""
+    string = string.strip()
+    if string.endswith(">") and "<" in string:
+        string = string[string.rindex("<") + 1 : -1].strip()
+    local, at, domain = string.rpartition("@")
+    domain = domain.rstrip(".").casefold()
+    if not at or not local or len(string) > MAX_ADDRESS_CHARS or not _is_hostname(domain):
+        return None
+    if any(char.isspace() or char in '@<>,;:"()[]\\' or ord(char) < 33 for char in local):
+        return None
+    return f"{local.casefold()}@{domain}"
+
+
+def _is_hostname(name: str) -> bool:
+    return all(
+        0 < len(label) <= 63 and all(char.isalnum() or char in "-_" for char in label)
+        for label in name.split(".")
+    )
+
+
+def _read_ip(name: str) -> IPv4Address | IPv6Address | None:
+    """Read an IP address as the C library would: decimal, octal, hex and shortened forms."""
+    if ":" in name:
+        try:
+            six = IPv6Address(name.partition("%")[0])
+        except ValueError:
+            return None
+        return six.ipv4_mapped or six
+    numbers: list[int] = []
+    for part in name.split("."):
+        number = _read_number(part)
+        if number is None:
+            return None
+        numbers.append(number)
+    *leading, last = numbers
+    if len(numbers) > 4 or any(n > 255 for n in leading) or last >= 256 ** (5 - len(numbers)):
+        return None
+    value = last
+    for position, number in enumerate(leading):
+        value += number << 8 * (3 - position)
+    return IPv4Address(value)
+
+
+def _read_number(part: str) -> int | None:
+    if not part.isascii():
+        return None
+    try:
+        if part.startswith("0x"):
+            return int(part[2:] or "0", 16)
+        if part.startswith("0") and len(part) > 1:
+            return int(part, 8)
+        return int(part) if part.isdigit() else None
+    except ValueError:
+        return None

@@ -1,0 +1,113 @@
+"""The web corpus: pages, their names, and search over them.
+
+The corpus never changes during an episode. It is indexed once and shared by every world that
+has it; what is rendered from it is remembered here, at most once a page.
+"""
+
+from functools import cached_property, lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from tiltyard.world.index import Index
+from tiltyard.world.text import (
+    Origin,
+    Part,
+    SourceKind,
+    Text,
+    by_machine,
+    join,
+    neutralise,
+    written_by,
+)
+
+MAX_RESULTS: Final = 10
+SNIPPET_CHARS: Final = 120
+REMEMBERED_QUERIES: Final = 1024
+
+
+class Page(Struct, frozen=True, gc=False):
+    id: str
+    title: str
+    content: str
+    url: str = ""
+
+
+class Hit(Struct, frozen=True, gc=False):
+    """One line of a listing: what to ask for, and what it says of itself."""
+
+    id: str
+    title: str
+    sender: str = ""
+
+
+class Results(Struct, frozen=True, gc=False):
+    hits: tuple[Hit, ...]
+    listing: Text
+
+
+class Corpus:
+    """All pages of a scenario, by id, by title and by words."""
+
+    def __init__(self, pages: tuple[Page, ...], index: Index | None = None) -> None:
+        self.pages = pages
+        self._by_id = {page.id: page for page in pages}
+        self._index = index
+        self._opened: dict[tuple[str, bool], Text] = {}
+        self.search = lru_cache(maxsize=REMEMBERED_QUERIES)(self._search)
+
+    @property
+    def index(self) -> Index:
+        if self._index is None:
+            self._index = Index.build((page.title, page.content) for page in self.pages)
+        return self._index
+
+    @cached_property
+    def _by_name(self) -> dict[str, Page]:
+        """Map slugs of titles and URLs to the first page that has them."""
+        names: dict[str, Page] = {}
+        for page in self.pages:
+            names.setdefault(slug(page.title), page)
+            if page.url:
+                names.setdefault(page.url, page)
+        return names
+
+    def find(self, name: str) -> Page | None:
+        """Return a page by its id, its URL, or its title written `like-this`."""
+        return self._by_id.get(name) or self._by_name.get(name) or self._by_name.get(slug(name))
+
+    def open(self, page: Page, *, neutral: bool) -> Text:
+        """Return a page's labelled content."""
+        key = page.id, neutral
+        text = self._opened.get(key)
+        if text is None:
+            text = written_by(_origin(page, Part.BODY), page.content)
+            text = self._opened[key] = neutralise(text) if neutral else text
+        return text
+
+    def _search(self, query: str, *, neutral: bool) -> Results:
+        """Return the best pages for a query, and the listing an agent reads."""
+        pages = [self.pages[position] for position in self.index.search(query, MAX_RESULTS)]
+        lines: list[Text] = []
+        for rank, page in enumerate(pages, 1):
+            snippet = " ".join(page.content[:SNIPPET_CHARS].split())
+            lines += (
+                by_machine(f"{rank}. [{page.id}] "),
+                written_by(_origin(page, Part.TITLE), page.title),
+                by_machine("\n   "),
+                written_by(_origin(page, Part.BODY), snippet),
+                by_machine("\n"),
+            )
+        listing = join(lines) if lines else by_machine("No results.\n")
+        hits = tuple(Hit(page.id, page.title) for page in pages)
+        return Results(hits, neutralise(listing) if neutral else listing)
+
+
+def slug(title: str) -> str:
+    """Spell a title as people type it into an address."""
+    words = "".join(char if char.isalnum() else " " for char in title.casefold())
+    return "-".join(words.split())
+
+
+def _origin(page: Page, part: Part) -> Origin:
+    return Origin(SourceKind.WEB, page.id, part, trusted=False)
