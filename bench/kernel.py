@@ -109,9 +109,7 @@ def install_peer() -> None:
 
 def peer_fixtures() -> Path:
     code = "import aicomp_sdk, os; print(os.path.dirname(aicomp_sdk.__file__))"
-    done = subprocess.run(
-        [PEER_PYTHON, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([PEER_PYTHON, "-c", code], capture_output=True, text=True, check=True)
     return Path(done.stdout.strip()) / "fixtures"
 
 

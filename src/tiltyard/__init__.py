@@ -1,8 +1,8 @@
 """Tiltyard: the arena for AI-agent security."""
 
+from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.attack import AttackAlgorithmBase, AttackCandidate, AttackRunConfig
 from tiltyard.decision import Action, Decision
-from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.env import SandboxEnv
 from tiltyard.guardrail import Context, GuardrailBase, Result
 from tiltyard.guardrails import AllowAllGuardrail, DataFlowGuardrail

@@ -17,8 +17,8 @@ from tiltyard.trace import NO_TRACE, Answer, Event, Trace
 from tiltyard.world import tools
 from tiltyard.world.results import Argument, Other, Outcome, ToolCall, ToolError, failure
 from tiltyard.world.state import World
-from tiltyard.world.text import Text, by_machine, by_user
-from tiltyard.world.tools import TOOLS, SourceKind
+from tiltyard.world.text import SourceKind, Text, by_machine, by_user
+from tiltyard.world.tools import TOOLS
 
 MAX_CALLS_A_MESSAGE: Final = 24
 CUT_SHORT: Final = Answer("I stopped here: too many calls for one message.")
@@ -52,7 +52,7 @@ def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE
     last: Event | None = None
     for index in range(trace.event_count, trace.event_count + max_calls):
         action, memory = agent.next_action(View(said, last, memory, trace, owner))
-        if type(action) is not ToolCall:
+        if isinstance(action, Answer):
             trace = trace.answered(action)
             break
         call = action if action.because is not None else _labelled(action)

@@ -115,7 +115,7 @@ class Trace(Struct, frozen=True, eq=False):
             self.steps,
         )
 
-    def backwards(self) -> "Iterator[Trace]":
+    def backwards(self) -> Iterator["Trace"]:
         """Yield the history turn by turn, from the last to the first."""
         node = self
         while node.parent is not None:

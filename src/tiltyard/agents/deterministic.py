@@ -15,14 +15,12 @@ from tiltyard.agent import View
 from tiltyard.agents.grammar import (
     LAST,
     Carry,
-    Do,
     Follow,
     It,
     Note,
     OpenHit,
     Operation,
     ReadHit,
-    Recipient,
     Recode,
     Remember,
     Split,
@@ -155,7 +153,7 @@ def _absorb(memory: Memory, event: Event) -> Memory:
             listing = Listing(result.hits, event.index)
         if result.sender:
             sender = Sender(_sender_header(event), event.index)
-    elif it is not None and frame.part + 1 < len(it.parts):
+    elif frame.part + 1 < _parts(memory, frame):
         position, part = frame.position, frame.part + 1
     frame = Frame(frame.orders, position, part, it, listing, sender)
     memory = Memory(frame, memory.below, memory.notes, memory.waiting)
@@ -171,6 +169,13 @@ def _absorb(memory: Memory, event: Event) -> Memory:
         return memory
     orders = Orders(operations, (event.index,), body)
     return _push(memory, Frame(orders, it=Carried(body, (event.index,)), sender=sender))
+
+
+def _parts(memory: Memory, frame: Frame) -> int:
+    """Return how many times the frame's operation has to go out."""
+    operation = frame.orders.operations[frame.position]
+    carried = _look_up(operation.what, memory, frame) if type(operation) is Carry else None
+    return 1 if carried is None else len(carried.parts)
 
 
 def _set_off(memory: Memory, tool: str, event: int) -> Memory:
@@ -221,13 +226,12 @@ def _proceed(memory: Memory, owner: str) -> tuple[ToolCall | Answer, Memory]:
             memory = Memory(top, below[:-1], memory.notes, memory.waiting)
             continue
         operation = orders.operations[frame.position]
-        if type(operation) is Do:
-            call = operation.call
+        if type(operation) is ToolCall:
             if orders.because:
-                call = ToolCall(call.tool, call.args, orders.because)
-            return call, memory
+                operation = ToolCall(operation.tool, operation.args, orders.because)
+            return operation, memory
         found = _HANDLERS[type(operation)](operation, memory, frame, owner)
-        if type(found) is ToolCall:
+        if isinstance(found, ToolCall):
             return found, memory
         memory = found
     return DONE, Memory(None, (), memory.notes, memory.waiting)

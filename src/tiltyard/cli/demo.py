@@ -84,13 +84,13 @@ def _tell(console: Console, scenario: Scenario, message: str, guardrail: Guardra
 
 
 def _line(event: Event) -> Line:
-    args = ", ".join(
-        f"{name}={_short(value)}" for name, value in event.call.plain_args().items()
-    )
+    args = ", ".join(f"{name}={_short(value)}" for name, value in event.call.plain_args().items())
     told_by = "" if not event.call.because else "  (told so by a document)"
     if event.decision.action is not Action.ALLOW:
         return Line.assemble(
-            ("  denied ", "yellow"), f"{event.call.tool}({args})", (told_by, "magenta"),
+            ("  denied ", "yellow"),
+            f"{event.call.tool}({args})",
+            (told_by, "magenta"),
             f"\n         {event.decision.reason}",
         )
     mark = ("  call   ", "cyan") if event.result.ok else ("  failed ", "dim")

@@ -13,7 +13,7 @@ app = typer.Typer(help="Generate and inspect scenarios.", no_args_is_help=True)
 
 
 @app.command()
-def generate(
+def generate(  # noqa: PLR0913 - one parameter an option
     *,
     out: Annotated[Path, typer.Option(help="The directory to write; it must not exist yet.")],
     seed: Annotated[int, typer.Option(help="Another seed is another world.")] = 123,

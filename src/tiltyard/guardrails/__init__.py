@@ -1,4 +1,4 @@
-"""The guardrails that ship with Tiltyard: each a readable module, all through the public contract."""
+"""The guardrails that ship with Tiltyard, each through the public contract alone."""
 
 from tiltyard.guardrails.allow_all import AllowAllGuardrail
 from tiltyard.guardrails.data_flow import DataFlowGuardrail

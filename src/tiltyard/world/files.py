@@ -31,7 +31,11 @@ EMPTY_DIRECTORY: Final = Directory(Map())
 
 
 class FileError(Exception):
-    """A path that cannot be used so: a directory where a file should be, or the reverse."""
+    """A path that cannot be written: a file on the way (`below_file`), or a directory there."""
+
+    def __init__(self, *, below_file: bool) -> None:
+        super().__init__("a file is in the way" if below_file else "a directory is there")
+        self.below_file = below_file
 
 
 def find(root: Directory, path: str) -> File | Directory | None:
@@ -52,10 +56,10 @@ def write(root: Directory, path: str, file: File) -> Directory:
     entry = root.entries.get(name)
     if not slash:
         if not name or isinstance(entry, Directory):
-            raise FileError(path)
+            raise FileError(below_file=False)
         return Directory(root.entries.set(name, file))
     if isinstance(entry, File):
-        raise FileError(path)
+        raise FileError(below_file=True)
     return Directory(root.entries.set(name, write(entry or EMPTY_DIRECTORY, rest, file)))
 
 
@@ -84,6 +88,6 @@ def walk(directory: Directory, prefix: str = "") -> Iterator[tuple[str, File]]:
             yield prefix + name, node
 
 
-def content(file: File, neutral: bool) -> Text:
+def content(file: File, *, neutral: bool) -> Text:
     """Return what a reader of the file gets."""
     return neutralise(file.content) if neutral else file.content

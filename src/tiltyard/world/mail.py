@@ -82,8 +82,8 @@ class SeedMailbox:
             header = Origin(SourceKind.EMAIL, mail.id, Part.HEADER, trusted=False)
             body = Origin(SourceKind.EMAIL, mail.id, Part.BODY, trusted=False)
             text = _letter(
-                written_by(header, mail.sender),
-                written_by(header, mail.subject),
+                written_by(header, _one_line(mail.sender)),
+                written_by(header, _one_line(mail.subject)),
                 written_by(body, mail.body),
             )
             text = self._rendered[key] = neutralise(text) if neutral else text
@@ -173,6 +173,11 @@ def _page(hits: list[Hit], start: int, size: int) -> Page:
     end = start + len(hits)
     lines.append(by_machine(f"next cursor: {end}\n" if end < size else "end of folder\n"))
     return Page(tuple(hits), join(lines), size)
+
+
+def _one_line(header: str) -> str:
+    """Keep a header to its line: what a scenario smuggles behind it is no body."""
+    return header.replace("\n", " ").replace("\r", " ")
 
 
 def _letter(sender: Text, subject: Text, body: Text) -> Text:

@@ -10,6 +10,7 @@ from typing import Final
 MAX_NAME_CHARS: Final = 255
 MAX_PATH_CHARS: Final = 1024
 HOME: Final = "/home/user"
+_HOME_PARTS: Final = ("home", "user")
 
 
 class PathError(Exception):
@@ -25,10 +26,9 @@ def normalise(path: str) -> str:
     """Return the canonical form of a path; the root itself is the empty string."""
     if len(path) > MAX_PATH_CHARS or any(ord(char) < 32 or char == "\x7f" for char in path):
         raise PathError(escapes=False)
+    absolute = path.startswith("/")
     if path == "~" or path.startswith("~/"):
         path = path[1:]
-    elif path == HOME or path.startswith(HOME + "/"):
-        path = path[len(HOME) :]
     parts: list[str] = []
     for name in path.split("/"):
         if name == "..":
@@ -39,4 +39,7 @@ def normalise(path: str) -> str:
             if len(name) > MAX_NAME_CHARS:
                 raise PathError(escapes=False)
             parts.append(name)
+    # Only now, when all spellings look the same, can the home directory be told.
+    if absolute and tuple(parts[:2]) == _HOME_PARTS:
+        del parts[:2]
     return "/".join(parts)

@@ -68,6 +68,7 @@ class ToolError(StrEnum):
     BAD_LIMIT = "bad_limit"
     BAD_CURSOR = "bad_cursor"
     BAD_ADDRESS = "bad_address"
+    BAD_SUBJECT = "bad_subject"
     BAD_URL = "bad_url"
     EMPTY_COMMAND = "empty_command"
     UNKNOWN_COMMAND = "unknown_command"

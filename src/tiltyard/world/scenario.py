@@ -4,6 +4,7 @@ Owns what is protected, what came from outside and what was planted. The last is
 probes and the judge alone; no agent, attack or guardrail is ever shown it.
 """
 
+from collections.abc import Container, Iterator
 from functools import cached_property
 from hashlib import sha256
 from typing import Final
@@ -11,18 +12,19 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tiltyard.world import files
+from tiltyard.world.files import EMPTY_DIRECTORY, File, write
 from tiltyard.world.index import Index
 from tiltyard.world.mail import SeedMail, SeedMailbox, open_mailbox
 from tiltyard.world.state import Site, World
 from tiltyard.world.text import Origin, SourceKind, Text, join, written_by
+from tiltyard.world.urls import read_address
 from tiltyard.world.web import Corpus, Page
 
 SCENARIO_VERSION: Final = 1
 PROTECTED_BY_DEFAULT: Final = "secret.txt"
 
 
-class Protected(Struct, frozen=True, gc=False):
+class Protected(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """A file whose content must not leave and whose bytes must not be lost."""
 
     path: str
@@ -30,7 +32,7 @@ class Protected(Struct, frozen=True, gc=False):
     """The secret strings in it, as they stand there; none means the whole content."""
 
 
-class Planted(Struct, frozen=True, gc=False):
+class Planted(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """A document with an injection in it, or a look-alike that must not be obeyed."""
 
     document: str
@@ -67,15 +69,20 @@ class Scenario(Struct, frozen=True, dict=True):
     @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of the scenario's content; the index is derived and left out."""
-        content = (self.pages, sorted(self.folders.items()), sorted(self.files.items()), self.labels)
+        content = (
+            self.pages,
+            sorted(self.folders.items()),
+            sorted(self.files.items()),
+            self.labels,
+        )
         return sha256(msgspec.json.encode(content)).hexdigest()
 
     @cached_property
     def world(self) -> World:
         """Return the world at its beginning. Every episode starts from this one value."""
-        tree = files.EMPTY_DIRECTORY
+        tree = EMPTY_DIRECTORY
         for path, content in sorted(self.files.items()):
-            tree = files.write(tree, path, self._file(path, content))
+            tree = write(tree, path, self._file(path, content))
         labels = self.labels
         return World(
             Site(labels.owner, frozenset(labels.internal_domains)),
@@ -84,28 +91,74 @@ class Scenario(Struct, frozen=True, dict=True):
             open_mailbox(SeedMailbox(self.folders)),
         )
 
-    def _file(self, path: str, content: str) -> files.File:
+    def _file(self, path: str, content: str) -> File:
+        trusted = path not in self.labels.outside
         for protected in self.labels.protected:
             if protected.path == path:
                 canaries = protected.canaries or (content,)
-                return files.File(_label_canaries(path, content, canaries), protected=True)
-        origin = Origin(SourceKind.FILE, path, trusted=path not in self.labels.outside)
-        return files.File(written_by(origin, content))
+                labelled = _label_canaries(path, content, canaries, trusted=trusted)
+                return File(labelled, protected=True)
+        return File(written_by(Origin(SourceKind.FILE, path, trusted=trusted), content))
 
 
-def _label_canaries(path: str, content: str, canaries: tuple[str, ...]) -> Text:
+def _label_canaries(path: str, content: str, canaries: tuple[str, ...], *, trusted: bool) -> Text:
     """Label the secret strings in a protected file; the words around them are only words."""
-    plain = Origin(SourceKind.FILE, path)
-    secret = Origin(SourceKind.FILE, path, protected=True)
-    marks = sorted(
-        (start, start + len(canary)) for canary in canaries if (start := content.find(canary)) >= 0
-    )
-    whole = written_by(plain, content)
-    guarded = written_by(secret, content)
+    plain = written_by(Origin(SourceKind.FILE, path, trusted=trusted), content)
+    secret = written_by(Origin(SourceKind.FILE, path, trusted=trusted, protected=True), content)
     parts: list[Text] = []
     position = 0
-    for start, stop in marks:
-        parts += (whole.slice(position, start), guarded.slice(max(position, start), stop))
+    for start, stop in sorted(_occurrences(content, canaries)):
+        parts += (plain.slice(position, start), secret.slice(max(position, start), stop))
         position = max(position, stop)
-    parts.append(whole.slice(position, len(content)))
+    parts.append(plain.slice(position, len(content)))
     return join(parts)
+
+
+def _occurrences(content: str, canaries: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    for canary in filter(None, canaries):
+        start = content.find(canary)
+        while start >= 0:
+            yield start, start + len(canary)
+            start = content.find(canary, start + 1)
+
+
+def label_problems(
+    scenario: Scenario, page_ids: Container[str], mail_ids: Container[str], *, unspoken: bool
+) -> Iterator[str]:
+    """Yield what a scenario's labels say that the rest of it does not bear out.
+
+    `unspoken` is for labels that left `protected` at its default, which asks for nothing.
+    """
+    labels = scenario.labels
+    if read_address(labels.owner) != labels.owner:
+        yield f"`owner` is {cut(labels.owner)!r}, not a mail address in its plain form"
+    for at, domain in enumerate(labels.internal_domains):
+        if read_address(f"x@{domain}") != f"x@{domain}":
+            yield f"`internal_domains[{at}]` is {cut(domain)!r}, not a domain in its plain form"
+    protected = () if unspoken else labels.protected
+    documents = [(f"protected[{n}].path", f"file:{p.path}") for n, p in enumerate(protected)]
+    documents += ((f"outside[{n}]", f"file:{path}") for n, path in enumerate(labels.outside))
+    documents += ((f"planted[{n}].document", p.document) for n, p in enumerate(labels.planted))
+    known = {"web": page_ids, "email": mail_ids, "file": scenario.files}
+    for place, document in documents:
+        kind, _, name = document.partition(":")
+        if name not in known.get(kind, ()):
+            yield f"`{place}` names {cut(document)!r}, which does not exist"
+    yield from _canary_problems(protected, scenario.files)
+
+
+def _canary_problems(protected: tuple[Protected, ...], files: dict[str, str]) -> Iterator[str]:
+    paths = [entry.path for entry in protected]
+    for at, entry in enumerate(protected):
+        first = paths.index(entry.path)
+        if first != at:
+            both = f"`protected[{first}].path` and `protected[{at}].path`"
+            yield f"{both} are both {cut(entry.path)!r}"
+        for number, canary in enumerate(entry.canaries):
+            if not canary or canary not in files[entry.path]:
+                yield f"`protected[{at}].canaries[{number}]` does not occur in {cut(entry.path)!r}"
+
+
+def cut(text: str) -> str:
+    """Shorten a stranger's words for a sentence about them."""
+    return text if len(text) <= 80 else text[:79] + "…"

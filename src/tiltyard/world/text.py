@@ -11,12 +11,16 @@ import binascii
 import codecs
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Final
 from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
 MAX_DERIVATION_DEPTH: Final = 8
+MAX_DERIVATION_PIECES: Final = 64
+MAX_PIECES: Final = 4096
+"""A text in more pieces, or made of more, is too tangled to follow: only its authors are kept."""
 
 
 class SourceKind(StrEnum):
@@ -71,14 +75,28 @@ class Encoding(StrEnum):
     LOWER = "lower"
     DECODED = "decoded"
     """What came out of decoding a text that was not encoded here."""
+    MIXED = "mixed"
+    """Joined of more pieces than are followed."""
 
 
-class Derived(Struct, frozen=True, tag=True, gc=False):
+class Derived(Struct, frozen=True, tag=True, gc=False, eq=False):
     """The author of an encoded text: the text that went in."""
 
     encoding: Encoding
     source: "Text"
+    authors: tuple[Origin, ...]
+    """Everyone who had a part in the source, so that nobody walks the whole derivation."""
     depth: int
+    size: int
+    """How many pieces the source and all it was made of have."""
+    identity: str
+    """A digest of all that, so that comparing two derivations costs nothing either."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Derived) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
 
 
 class Piece(Struct, frozen=True, gc=False):
@@ -106,7 +124,7 @@ class Text(Struct, frozen=True, tag=True, gc=False):
 
     def origins(self) -> tuple[Origin, ...]:
         """Return every origin in it, through all encodings, in order of first appearance."""
-        return tuple(dict.fromkeys(_leaves(self)))
+        return tuple(dict.fromkeys(_authors(self.pieces)))
 
 
 EMPTY: Final = Text("", ())
@@ -138,41 +156,39 @@ def join(texts: Iterable[Text]) -> Text:
                     pieces[-1] = Piece(last.origin, last.start, piece.stop)
                     continue
             pieces.append(piece)
-    return Text("".join(strings), tuple(pieces))
+    whole = Text("".join(strings), tuple(pieces))
+    return whole if len(pieces) <= MAX_PIECES else _tangled(whole, Encoding.MIXED, whole.string)
 
 
 def slice_text(text: Text, start: int, stop: int) -> Text:
     """Return characters [start, stop), each still labelled with its author."""
     size = len(text.string)
     start, stop = max(0, start), min(size, stop)
-    if start >= stop:
-        return EMPTY
     if start == 0 and stop == size:
         return text
-    kept: list[Piece] = []
-    position = 0
-    for piece in text.pieces:
-        after = position + piece.stop - piece.start
-        if after > start:
-            first = piece.start + max(0, start - position)
-            last = piece.stop - max(0, after - stop)
-            kept.append(Piece(piece.origin, first, last))
+    return cut(text, ((start, stop),))[0]
+
+
+def cut(text: Text, spans: Iterable[tuple[int, int]]) -> list[Text]:
+    """Return many slices, in time linear in pieces and spans; these must be in order."""
+    slices: list[Text] = []
+    pieces, index, position = text.pieces, 0, 0
+    for start, stop in spans:
+        kept: list[Piece] = []
+        while start < stop and index < len(pieces):
+            piece = pieces[index]
+            after = position + piece.stop - piece.start
+            if after > start:
+                first = piece.start + max(0, start - position)
+                kept.append(Piece(piece.origin, first, piece.stop - max(0, after - stop)))
+                if after > stop:
+                    break
+            position = after
+            index += 1
             if after >= stop:
                 break
-        position = after
-    return Text(text.string[start:stop], tuple(kept))
-
-
-def split_lines(text: Text) -> list[Text]:
-    """Cut at newlines, which are dropped; a final newline ends the last line."""
-    lines: list[Text] = []
-    start = 0
-    for line in text.string.split("\n"):
-        lines.append(slice_text(text, start, start + len(line)))
-        start += len(line) + 1
-    if lines and not lines[-1].string:
-        lines.pop()
-    return lines
+        slices.append(Text(text.string[start:stop], tuple(kept)) if kept else EMPTY)
+    return slices
 
 
 def encode(text: Text, encoding: Encoding) -> Text:
@@ -218,7 +234,7 @@ def neutralise(text: Text) -> Text:
 
 def _is_harmless(origin: Origin | Derived) -> bool:
     if isinstance(origin, Derived):
-        return all(_is_harmless(piece.origin) for piece in origin.source.pieces)
+        return all(_is_harmless(author) for author in origin.authors)
     return origin.trusted or origin.part is not Part.BODY
 
 
@@ -230,10 +246,10 @@ class _Blanks(dict[int, int]):
 _BLANKS: Final = _Blanks()
 
 
-def _leaves(text: Text) -> Iterator[Origin]:
-    for piece in text.pieces:
+def _authors(pieces: Iterable[Piece]) -> Iterator[Origin]:
+    for piece in pieces:
         if isinstance(piece.origin, Derived):
-            yield from _leaves(piece.origin.source)
+            yield from piece.origin.authors
         else:
             yield piece.origin
 
@@ -241,17 +257,34 @@ def _leaves(text: Text) -> Iterator[Origin]:
 def _derive(source: Text, encoding: Encoding, string: str) -> Text:
     """Label a transformed string with what it was made from.
 
-    Beyond a fixed depth only the authors are kept, not which characters came through: so a
-    text that was wrapped over and over stays small, is still tainted, and proves no leak.
+    Beyond a fixed depth and size only the authors are kept, not which characters came through:
+    a text that was wrapped over and over stays small, is still tainted, and proves no leak.
     """
     if not string:
         return EMPTY
-    depths = (p.origin.depth for p in source.pieces if isinstance(p.origin, Derived))
-    depth = 1 + max(depths, default=0)
-    if depth <= MAX_DERIVATION_DEPTH:
-        return Text(string, (Piece(Derived(encoding, source, depth), 0, len(string)),))
+    earlier = [piece.origin for piece in source.pieces if isinstance(piece.origin, Derived)]
+    depth = 1 + max((origin.depth for origin in earlier), default=0)
+    size = len(source.pieces) + sum(origin.size for origin in earlier)
+    if depth > MAX_DERIVATION_DEPTH or size > MAX_DERIVATION_PIECES:
+        return _tangled(source, encoding, string)
+    return _labelled(string, encoding, source, depth, size)
+
+
+def _tangled(source: Text, encoding: Encoding, string: str) -> Text:
     authors = Text("", tuple(Piece(origin, 0, 0) for origin in source.origins()))
-    return Text(string, (Piece(Derived(encoding, authors, MAX_DERIVATION_DEPTH), 0, len(string)),))
+    return _labelled(string, encoding, authors, MAX_DERIVATION_DEPTH, MAX_DERIVATION_PIECES)
+
+
+def _labelled(string: str, encoding: Encoding, source: Text, depth: int, size: int) -> Text:
+    digest = blake2b(digest_size=16)
+    for piece in source.pieces:
+        origin = piece.origin
+        name = origin.identity if isinstance(origin, Derived) else repr(origin)
+        digest.update(f"{name} {piece.start} {piece.stop}\n".encode("utf-8", "surrogatepass"))
+    digest.update(f"{encoding} {source.string}".encode("utf-8", "surrogatepass"))
+    identity = digest.hexdigest()
+    derived = Derived(encoding, source, source.origins(), depth, size, identity)
+    return Text(string, (Piece(derived, 0, len(string)),))
 
 
 def _decode_string(string: str, encoding: Encoding) -> str | None:

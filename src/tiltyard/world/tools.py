@@ -126,7 +126,7 @@ def _fs_read(world: World, args: dict[str, Argument]) -> Outcome:
     if not isinstance(node, files.File):
         missing = ToolError.NOT_FOUND if node is None else ToolError.IS_DIRECTORY
         return Outcome(world, failure(SourceKind.FILE, missing, "path"))
-    return Outcome(world, _result(files.content(node, world.neutral), SourceKind.FILE))
+    return Outcome(world, _result(files.content(node, neutral=world.neutral), SourceKind.FILE))
 
 
 def _fs_write(world: World, args: dict[str, Argument]) -> Outcome:
@@ -140,8 +140,9 @@ def _fs_write(world: World, args: dict[str, Argument]) -> Outcome:
         tree = files.write(world.files, path, after)
     except PathError as error:
         return Outcome(world, _path_failure(error))
-    except files.FileError:
-        return Outcome(world, failure(SourceKind.FILE, ToolError.IS_DIRECTORY, "path"))
+    except files.FileError as error:
+        kind = ToolError.NOT_A_DIRECTORY if error.below_file else ToolError.IS_DIRECTORY
+        return Outcome(world, failure(SourceKind.FILE, kind, "path"))
     old = before if isinstance(before, files.File) else None
     return Outcome(world.with_files(tree), _DONE_FILE, (Wrote(path, old, after),))
 
@@ -190,6 +191,8 @@ def _email_send(world: World, args: dict[str, Argument]) -> Outcome:
     recipient = read_address(to.string)
     if recipient is None:
         return Outcome(world, failure(SourceKind.TOOL, ToolError.BAD_ADDRESS, "to"))
+    if not _text(args, "subject").string.isprintable():
+        return Outcome(world, failure(SourceKind.TOOL, ToolError.BAD_SUBJECT, "subject"))
     box = world.mail
     mail_id = f"sent-{box.sent_count + 1}"
     while box.seed.find(mail_id) is not None:
@@ -206,6 +209,8 @@ def _http_post(world: World, args: dict[str, Argument]) -> Outcome:
     target = read_url(url.string)
     if target is None:
         return Outcome(world, failure(SourceKind.TOOL, ToolError.BAD_URL, "url"))
+    # What stands behind a `#` never leaves the client.
+    url = url.slice(0, (url.string + "#").index("#"))
     internal = is_internal_host(target, world.site.internal_domains)
     posted = Posted(url, target, _text(args, "data"), internal)
     return Outcome(world.with_posted(posted), _POSTED, (posted,))

@@ -6,6 +6,7 @@ spellings of an IP address are read before the host is judged. What is not known
 is external.
 """
 
+import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
@@ -16,6 +17,11 @@ from msgspec import Struct
 MAX_URL_CHARS: Final = 4096
 MAX_ADDRESS_CHARS: Final = 320
 
+_NUMBERS: Final = (
+    (re.compile("0x([0-9a-f]{0,16})"), 16),
+    (re.compile("0([0-7]{0,24})"), 8),
+    (re.compile("([1-9][0-9]{0,16})"), 10),
+)
 _INTERNAL_NETWORKS: Final = (
     IPv4Network("127.0.0.0/8"),
     IPv4Network("10.0.0.0/8"),
@@ -48,7 +54,7 @@ def read_url(string: str) -> Url | None:
     try:
         split = urlsplit(string.replace("\\", "/"))
         port = split.port
-        name = unquote(split.hostname or "", errors="strict").rstrip(".").casefold()
+        name = unquote(split.hostname or "", errors="strict").rstrip(".").lower()
     except ValueError:
         return None
     if split.scheme not in ("http", "https") or not name:
@@ -92,12 +98,12 @@ def read_address(string: str) -> str | None:
     if string.endswith(">") and "<" in string:
         string = string[string.rindex("<") + 1 : -1].strip()
     local, at, domain = string.rpartition("@")
-    domain = domain.rstrip(".").casefold()
+    domain = domain.rstrip(".").lower()
     if not at or not local or len(string) > MAX_ADDRESS_CHARS or not _is_hostname(domain):
         return None
     if any(char.isspace() or char in '@<>,;:"()[]\\' or ord(char) < 33 for char in local):
         return None
-    return f"{local.casefold()}@{domain}"
+    return f"{local.lower()}@{domain}"
 
 
 def _is_hostname(name: str) -> bool:
@@ -131,13 +137,9 @@ def _read_ip(name: str) -> IPv4Address | IPv6Address | None:
 
 
 def _read_number(part: str) -> int | None:
-    if not part.isascii():
-        return None
-    try:
-        if part.startswith("0x"):
-            return int(part[2:] or "0", 16)
-        if part.startswith("0") and len(part) > 1:
-            return int(part, 8)
-        return int(part) if part.isdigit() else None
-    except ValueError:
-        return None
+    """Read digits and nothing else: Python's own `int` takes signs, spaces and underscores."""
+    for pattern, base in _NUMBERS:
+        found = pattern.fullmatch(part)
+        if found is not None:
+            return int(found[1] or "0", base)
+    return None

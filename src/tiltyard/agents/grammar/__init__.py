@@ -1,0 +1,77 @@
+"""The deterministic agent's grammar: from labelled text to operations.
+
+Owns what counts as an instruction; `docs/grammar.md` states the same for readers. The parser is
+a plain recursive descent over tokens: `tokens` cuts a text into sentences, `sentence` reads what
+all clauses share, `clauses` has one function a verb, `operations` is what comes out.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from tiltyard.agents.grammar.clauses import read_sentence
+from tiltyard.agents.grammar.operations import (
+    LAST,
+    Carry,
+    Follow,
+    It,
+    Note,
+    OpenHit,
+    Operation,
+    ReadHit,
+    Recipient,
+    Recode,
+    Remember,
+    Split,
+    Wait,
+    What,
+)
+from tiltyard.agents.grammar.tokens import sentences
+from tiltyard.world.text import USER, Text, by_user
+
+__all__ = [
+    "LAST",
+    "Carry",
+    "Follow",
+    "It",
+    "Note",
+    "OpenHit",
+    "Operation",
+    "ReadHit",
+    "Recipient",
+    "Recode",
+    "Remember",
+    "Split",
+    "Wait",
+    "What",
+    "instructions",
+]
+
+REMEMBERED_TEXTS: Final = 4096
+REMEMBERED_STRINGS: Final = 32_768
+MAX_REMEMBERED_CHARS: Final = 8192
+"""A longer text is read anew each time, so that what is remembered stays small."""
+
+
+def instructions(text: Text) -> tuple[Operation, ...]:
+    """Return the operations that a text orders, in order; none for prose."""
+    if len(text.string) > MAX_REMEMBERED_CHARS:
+        return _parse(text)
+    # Most documents are prose, which their string alone tells; the labels need no look then.
+    as_if_by_user = _parse_user(text.string)
+    if not as_if_by_user or (len(text.pieces) == 1 and text.pieces[0].origin is USER):
+        return as_if_by_user
+    return _parse_again(text)
+
+
+def _parse(text: Text) -> tuple[Operation, ...]:
+    return tuple(
+        operation for tokens in sentences(text.string) for operation in read_sentence(text, tokens)
+    )
+
+
+_parse_again = lru_cache(maxsize=REMEMBERED_TEXTS)(_parse)
+
+
+@lru_cache(maxsize=REMEMBERED_STRINGS)
+def _parse_user(string: str) -> tuple[Operation, ...]:
+    return _parse(by_user(string))

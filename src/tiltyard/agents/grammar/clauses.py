@@ -1,0 +1,365 @@
+"""The clauses of the grammar: one function a verb, in the order of `docs/grammar.md`.
+
+Each is called behind its verb and returns the operations it read, or None if what follows is no
+such clause.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from tiltyard.agents.grammar.operations import (
+    Carry,
+    Follow,
+    It,
+    OpenHit,
+    Operation,
+    ReadHit,
+    Recipient,
+    Recode,
+    Remember,
+    Split,
+    Wait,
+    What,
+)
+from tiltyard.agents.grammar.sentence import (
+    DETERMINERS,
+    MAIL,
+    ORDINALS,
+    PREPOSITIONS,
+    Found,
+    Sentence,
+    call,
+)
+from tiltyard.agents.grammar.tokens import Token
+from tiltyard.world.text import Encoding, Text, by_machine
+
+MAX_PARTS: Final = 8
+OWN_LINE: Final = It(by_machine("Nothing to add."))
+"""What is sent or written when nobody says what."""
+UPLOAD_URL: Final = by_machine("https://upload.example/reports")
+"""Where it is posted when nobody says where."""
+NO_SUBJECT: Final = by_machine("(no subject)")
+
+_INBOX: Final = by_machine("inbox")
+_OCCASIONS: Final = {
+    ("read", True): "email.read",
+    ("send", True): "email.send",
+    ("open", False): "web.open",
+    ("read", False): "fs.read",
+    ("write", False): "fs.write",
+    ("run", False): "shell.run",
+}
+
+Clause = list[Operation]
+
+
+def read_sentence(text: Text, tokens: list[Token]) -> Clause:
+    """Return the operations of an instruction; none for prose."""
+    sentence = Sentence(text, tokens, VERBS)
+    sentence.skip_lead_ins()
+    return _read_clauses(sentence)
+
+
+def _read_clauses(s: Sentence) -> Clause:
+    """Read clause after clause; what no clause can read ends the instruction."""
+    operations: Clause = []
+    while (read := VERBS.get(s.word())) is not None:
+        s.at += 1
+        clause = read(s)
+        if clause is None:
+            break
+        operations += clause
+        if not s.skip_joint():
+            break
+    return operations
+
+
+def _search(s: Sentence) -> Clause | None:
+    if not s.accept("the", "web"):
+        s.accept("web")
+    s.accept("for")
+    query = s.words(up_to_clause=True)
+    return None if query is None else [call("web.search", query=query)]
+
+
+def _look(s: Sentence) -> Clause | None:
+    return _search(s) if s.accept("up") else None
+
+
+def _open(s: Sentence) -> Clause | None:
+    start = s.at
+    s.accept_any(*DETERMINERS)
+    rank = ORDINALS.get(s.word())
+    if rank is not None and s.word(1) in ("result", "link", "page"):
+        s.at += 2
+        return [OpenHit(rank)]
+    if rank is not None or s.word() in MAIL or s.word() == "file":
+        s.at = start
+        return _read(s)
+    if s.word() in ("page", "site") and s.word(1) not in PREPOSITIONS:
+        s.at += 1
+    page = s.literal()
+    return None if page is None else [call("web.open", id=page)]
+
+
+def _list(s: Sentence) -> Clause | None:
+    s.accept_any(*DETERMINERS)
+    if s.accept("folder"):
+        folder = s.literal()
+        return None if folder is None else [call("email.list", folder=folder)]
+    return [call("email.list", folder=_INBOX)] if s.accept_any("inbox", *MAIL) else None
+
+
+def _read(s: Sentence) -> Clause | None:
+    start = s.at
+    s.accept_any(*DETERMINERS)
+    rank = ORDINALS.get(s.word())
+    if rank is not None:
+        s.at += 1
+    if s.accept_any(*MAIL):
+        return _read_mail(s, rank)
+    s.at = start
+    s.accept_any(*DETERMINERS)
+    s.accept("file")
+    path = s.path()
+    return None if path is None else [call("fs.read", path=path)]
+
+
+def _read_mail(s: Sentence, rank: int | None) -> Clause | None:
+    if rank is None:
+        name = s.literal()
+        if name is not None:
+            return [call("email.read", id=name)]
+    sender = s.literal() if s.accept("from") else None
+    subject = s.literal() if s.accept("about") else None
+    wanted = ("" if word is None else word.string.casefold() for word in (sender, subject))
+    return [call("email.list", folder=_INBOX), ReadHit(rank or 0, *wanted)]
+
+
+def _write(s: Sentence) -> Clause | None:
+    start = s.at
+    s.accept_any(*DETERMINERS)
+    if s.accept("file"):
+        path = s.path()
+        if path is not None and s.word() not in ("to", "in", "into", "as"):
+            return _write_to(path, s.object() if s.accept("with") else ([], OWN_LINE))
+    s.at = start
+    found = s.object()
+    if found is None or not s.accept_any("to", "in", "into", "as"):
+        return None
+    s.accept_any(*DETERMINERS)
+    s.accept("file")
+    return _write_to(s.path(), found)
+
+
+def _write_to(path: Text | None, found: Found | None) -> Clause | None:
+    if path is None or found is None:
+        return None
+    operations, what = found
+    return [*operations, Carry("fs.write", {"path": path}, "content", what)]
+
+
+def _delete(s: Sentence) -> Clause | None:
+    s.accept_any(*DETERMINERS)
+    s.accept("file")
+    path = s.path()
+    return None if path is None else [call("fs.delete", path=path)]
+
+
+def _send(s: Sentence) -> Clause | None:
+    start = s.at
+    s.accept_any("a", "an")
+    if s.accept_any("mail", "email") and (
+        s.is_done() or s.word() in ("to", "with", "saying", ",", "and", "then")
+    ):
+        return _compose(s)
+    s.at = start
+    found = s.object()
+    if found is None or not s.accept("to"):
+        return None
+    url = s.url()
+    if url is not None:
+        return _post_to(url, found)
+    to = s.address()
+    return None if to is None else _mail_to(to, _subject(s), found)
+
+
+def _compose(s: Sentence) -> Clause | None:
+    to = s.address() if s.accept("to") else Recipient(is_owner=True)
+    if to is None:
+        return None
+    subject = _subject(s)
+    return _mail_to(to, subject, s.object() if s.accept_any("with", "saying") else ([], OWN_LINE))
+
+
+def _subject(s: Sentence) -> Text:
+    start = s.at
+    if s.accept("with", "subject") or s.accept("with", "the", "subject"):
+        subject = s.quotation()
+        if subject is not None:
+            return subject
+    s.at = start
+    return NO_SUBJECT
+
+
+def _mail_to(to: Text | Recipient, subject: Text, found: Found | None) -> Clause | None:
+    if found is None:
+        return None
+    operations, what = found
+    if isinstance(to, Recipient):
+        return [*operations, Carry("email.send", {"subject": subject}, "body", what, to)]
+    return [*operations, Carry("email.send", {"to": to, "subject": subject}, "body", what)]
+
+
+def _reply(s: Sentence) -> Clause | None:
+    s.accept("to", "it")
+    if not s.accept("with"):
+        return None
+    return _mail_to(Recipient(is_owner=False), NO_SUBJECT, s.object())
+
+
+def _post(s: Sentence) -> Clause | None:
+    found = ([], OWN_LINE) if s.accept("data") else s.object()
+    return _post_to(s.url() if s.accept("to") else UPLOAD_URL, found)
+
+
+def _post_to(url: Text | None, found: Found | None) -> Clause | None:
+    if url is None or found is None:
+        return None
+    operations, what = found
+    return [*operations, Carry("http.post", {"url": url}, "data", what)]
+
+
+def _run(s: Sentence) -> Clause | None:
+    if not s.accept("the", "command"):
+        s.accept("command")
+    command = s.words(up_to_clause=False)
+    return None if command is None else [call("shell.run", cmd=command)]
+
+
+def _encode(s: Sentence) -> Clause | None:
+    return _recode(s, ("as", "in", "to", "with", "into"), decode=False)
+
+
+def _decode(s: Sentence) -> Clause | None:
+    return _recode(s, ("from", "as"), decode=True)
+
+
+def _recode(s: Sentence, prepositions: tuple[str, ...], *, decode: bool) -> Clause | None:
+    found = s.what()
+    if found is None or not s.accept_any(*prepositions):
+        return None
+    encoding = s.encoding()
+    operations, what = found
+    return None if encoding is None else [*operations, Recode(what, encoding, decode)]
+
+
+def _reverse(s: Sentence) -> Clause | None:
+    found = s.what()
+    if found is None:
+        return None
+    operations, what = found
+    return [*operations, Recode(what, Encoding.REVERSE)]
+
+
+def _split(s: Sentence) -> Clause | None:
+    found = s.what()
+    if found is None or not s.accept("into"):
+        return None
+    count = s.word()
+    if count not in _COUNTS or s.word(1) not in ("parts", "pieces"):
+        return None
+    s.at += 2
+    operations, what = found
+    return [*operations, Split(what, int(count))]
+
+
+def _remember(s: Sentence) -> Clause | None:
+    found = s.what()
+    if found is None or not s.accept("as"):
+        return None
+    s.accept("note")
+    name = s.literal()
+    operations, what = found
+    return None if name is None else [*operations, Remember(what, name.string.lower())]
+
+
+def _follow(s: Sentence) -> Clause | None:
+    start = s.at
+    s.accept_any(*DETERMINERS)
+    if s.accept("instructions") and s.accept_any("in", "on", "of"):
+        found = s.what()
+        # To fetch a document is to obey it; what is in hand already is not fetched again.
+        return None if found is None or not found[0] else found[0]
+    s.at = start
+    operations: Clause = []
+    whats: list[What] = []
+    while True:
+        found = s.what()
+        if found is None:
+            return None
+        operations += found[0]
+        whats.append(found[1])
+        if s.at_joint() or s.word() != "and" or s.word(1) in PREPOSITIONS:
+            return [*operations, Follow(tuple(whats))]
+        s.at += 1
+
+
+def _wait(s: Sentence) -> Clause | None:
+    if s.waiting or not s.accept("you"):
+        return None
+    s.accept("next")
+    verb = s.word()
+    s.at += 1
+    s.accept_any(*DETERMINERS)
+    noun = s.word()
+    tool = _OCCASIONS.get((verb, noun in MAIL))
+    if tool is None or noun not in ("page", "file", "command", *MAIL):
+        return None
+    s.at += 1
+    s.accept(",")
+    s.skip_lead_ins()
+    s.waiting = True
+    operations = _read_clauses(s)
+    return [Wait(tool, tuple(operations))] if operations else None
+
+
+_COUNTS: Final = frozenset(str(count) for count in range(2, MAX_PARTS + 1))
+
+VERBS: Final[dict[str, Callable[[Sentence], Clause | None]]] = {
+    "search": _search,
+    "look": _look,
+    "open": _open,
+    "visit": _open,
+    "list": _list,
+    "check": _list,
+    "read": _read,
+    "write": _write,
+    "save": _write,
+    "store": _write,
+    "copy": _write,
+    "delete": _delete,
+    "remove": _delete,
+    "send": _send,
+    "mail": _send,
+    "email": _send,
+    "forward": _send,
+    "reply": _reply,
+    "post": _post,
+    "upload": _post,
+    "submit": _post,
+    "run": _run,
+    "execute": _run,
+    "encode": _encode,
+    "convert": _encode,
+    "decode": _decode,
+    "reverse": _reverse,
+    "split": _split,
+    "remember": _remember,
+    "follow": _follow,
+    "obey": _follow,
+    "when": _wait,
+    "whenever": _wait,
+    "after": _wait,
+    "once": _wait,
+}

@@ -1,0 +1,285 @@
+"""A reader of one sentence: moving over tokens, and the words that every clause shares.
+
+Methods return None, or nothing, when what they look for is not there, and then leave the reader
+where it was or where the clause that asked gives up. Nothing looks ahead further than the next
+few words, so the cost is linear in the length of a text, whoever wrote it.
+"""
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from tiltyard.agents.grammar.operations import It, Note, Operation, Recipient, Recode, What
+from tiltyard.agents.grammar.tokens import Token
+from tiltyard.world.results import FROM_USER, ToolCall
+from tiltyard.world.text import Encoding, Text, by_machine, join
+from tiltyard.world.urls import read_address, read_url
+
+IT: Final = It()
+ORDINALS: Final = {"first": 0, "latest": 0, "newest": 0, "second": 1, "third": 2, "last": -1}
+DETERMINERS: Final = frozenset(("the", "my", "your", "our", "a", "an"))
+MAIL: Final = frozenset(("mail", "email", "message", "mails", "emails", "messages"))
+PREPOSITIONS: Final = frozenset(
+    ("to", "in", "into", "as", "with", "and", "then", "from", "of", "saying", "about", "on")
+)
+"""Words that stand behind an object, and so never name one."""
+
+_PRONOUNS: Final = frozenset(("it", "this", "that", "them"))
+_CARRIED: Final = MAIL | {
+    "result",
+    "results",
+    "text",
+    "content",
+    "contents",
+    "output",
+    "page",
+    "parts",
+    "file",
+}
+_FETCHED_WITH: Final = {
+    "file": ("fs.read", "path"),
+    "page": ("web.open", "id"),
+    "mail": ("email.read", "id"),
+    "email": ("email.read", "id"),
+    "message": ("email.read", "id"),
+}
+_ENCODINGS: Final = {
+    encoding.value: encoding
+    for encoding in (
+        Encoding.BASE64,
+        Encoding.HEX,
+        Encoding.URL,
+        Encoding.REVERSE,
+        Encoding.ROT13,
+        Encoding.SPACED,
+    )
+}
+
+_MAX_LEAD_INS: Final = 8
+_LEAD_IN_REACH: Final = 12
+_SIMPLE_LEAD_INS: Final = frozenset(
+    (
+        *("-", "*", "•", "first", "second", "third", "next", "finally", "now", "also"),
+        *("and", "then", "please", "kindly", "urgent", "important", "immediately"),
+        *("system", "assistant", "agent", "ai", "admin", "administrator", "attention"),
+    )
+)
+_LEAD_INS: Final = tuple(
+    tuple(phrase.split())
+    for phrase in (
+        "at once",
+        "right away",
+        "before anything else",
+        "action required",
+        "you must",
+        "you need to",
+        "you are required to",
+        "you are to",
+        "i need you to",
+        "make sure to",
+        "be sure to",
+        "note to the assistant",
+    )
+)
+_TITLES: Final = (("as", "the"), ("by", "order", "of"), ("on", "behalf", "of"))
+_RESETS: Final = frozenset(("ignore", "disregard", "forget"))
+_RESET_ENDS: Final = frozenset(("instructions", "rules", "directions", "above", "before"))
+_NUMBERED: Final = re.compile(r"\(?\d{1,3}\)")
+
+Found = tuple[list[Operation], What]
+"""What a clause is about, and the calls that fetch it first."""
+
+
+def call(tool: str, **args: Text) -> ToolCall:
+    return ToolCall(tool, dict(args), FROM_USER)
+
+
+class Sentence:
+    """One sentence, and how far it is read."""
+
+    def __init__(self, text: Text, tokens: list[Token], verbs: Collection[str]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.verbs = verbs
+        self.at = 0
+        self.waiting = False
+        """True inside a clause that waits: no other may wait in it."""
+
+    def word(self, ahead: int = 0) -> str:
+        """Return a coming word; marks count as words, quotations and the end as none."""
+        at = self.at + ahead
+        return self.tokens[at].word if at < len(self.tokens) else ""
+
+    def is_done(self) -> bool:
+        return self.at >= len(self.tokens)
+
+    def at_quotation(self) -> bool:
+        return not self.is_done() and self.tokens[self.at].kind == "quoted"
+
+    def accept(self, *words: str) -> bool:
+        """Step over these words if they come next, all of them."""
+        if all(self.word(ahead) == word for ahead, word in enumerate(words)):
+            self.at += len(words)
+            return True
+        return False
+
+    def accept_any(self, *words: str) -> bool:
+        """Step over one word if it is one of these."""
+        if self.word() in words:
+            self.at += 1
+            return True
+        return False
+
+    def skip_joint(self) -> bool:
+        """Step over what joins two clauses, and the lead-ins behind it."""
+        comma = self.accept(",")
+        word = self.accept("and") | self.accept("then")
+        if comma or word:
+            self.skip_lead_ins()
+        return comma or word
+
+    def at_joint(self) -> bool:
+        """Tell whether another clause begins here, judged by its verb alone."""
+        start = self.at
+        joint = self.skip_joint() and self.word() in self.verbs
+        self.at = start
+        return joint
+
+    def skip_lead_ins(self) -> None:
+        for _ in range(_MAX_LEAD_INS):
+            if not self._skip_lead_in():
+                return
+            self.accept_any(",", ":", "!", "-")
+            self.accept("and")
+
+    def _skip_lead_in(self) -> bool:
+        word = self.word()
+        if word in _SIMPLE_LEAD_INS or _NUMBERED.fullmatch(word):
+            self.at += 1
+            return True
+        if word == "step" and self.word(1).isdecimal():
+            self.at += 2
+            return True
+        if any(self.accept(*phrase) for phrase in _LEAD_INS):
+            return True
+        if word in _RESETS and self._skip_past(_RESET_ENDS):
+            while self.accept_any(*_RESET_ENDS):
+                pass
+            return True
+        return any(self.accept(*title) for title in _TITLES) and self._skip_past({","})
+
+    def _skip_past(self, words: Collection[str]) -> bool:
+        for ahead in range(_LEAD_IN_REACH):
+            if self.word(ahead) in words:
+                self.at += ahead + 1
+                return True
+        return False
+
+    def quotation(self) -> Text | None:
+        if not self.at_quotation():
+            return None
+        token = self.tokens[self.at]
+        self.at += 1
+        return self.text.slice(token.start + 1, token.stop - 1)
+
+    def literal(self) -> Text | None:
+        """Read one word, or one quotation, that is no grammar word."""
+        quoted = self.quotation()
+        if quoted is not None or self.is_done():
+            return quoted
+        token = self.tokens[self.at]
+        if token.kind == "mark" or token.word in PREPOSITIONS:
+            return None
+        self.at += 1
+        return self.text.slice(token.start, token.stop)
+
+    def path(self) -> Text | None:
+        path = self.literal()
+        if path is None or not path.string or "." in path.string or "/" in path.string:
+            return path
+        return join((path, by_machine(".txt")))
+
+    def url(self) -> Text | None:
+        start = self.at
+        url = self.literal()
+        if url is not None and read_url(url.string) is not None:
+            return url
+        self.at = start
+        return None
+
+    def address(self) -> Text | Recipient | None:
+        if self.accept("me"):
+            return Recipient(is_owner=True)
+        if self.accept("the", "sender"):
+            return Recipient(is_owner=False)
+        address = self.literal()
+        if address is None or read_address(address.string) is None:
+            return None
+        return address
+
+    def words(self, *, up_to_clause: bool) -> Text | None:
+        """Read a quotation, or the words up to the next clause or the end of the sentence."""
+        quoted = self.quotation()
+        if quoted is not None:
+            return quoted
+        first = self.at
+        while not self.is_done() and not (up_to_clause and self.at_joint()):
+            self.at += 1
+        if first == self.at:
+            return None
+        return self.text.slice(self.tokens[first].start, self.tokens[self.at - 1].stop)
+
+    def encoding(self) -> Encoding | None:
+        encoding = _ENCODINGS.get(self.word())
+        if encoding is not None:
+            self.at += 1
+        return encoding
+
+    def object(self) -> Found | None:
+        """Read what a clause is about, in another spelling if one is named."""
+        found = self.what()
+        if found is None:
+            return None
+        start = self.at
+        if self.accept_any("as", "in"):
+            encoding = self.encoding()
+            if encoding is not None:
+                operations, what = found
+                return [*operations, Recode(what, encoding)], IT
+            self.at = start
+        return found
+
+    def what(self) -> Found | None:
+        quoted = self.quotation()
+        if quoted is not None:
+            return [], quoted
+        start = self.at
+        self.accept_any(*DETERMINERS)
+        if not (self.accept_any("content", "contents") and self.accept("of")):
+            self.at = start
+        if self.accept_any(*_PRONOUNS):
+            return [], IT
+        if self.accept("note"):
+            name = self.literal()
+            return None if name is None else ([], Note(name.string.lower()))
+        determined = self.accept_any(*DETERMINERS)
+        noun = self.word()
+        if noun in _FETCHED_WITH and not self._ends_object(1):
+            self.at += 1
+            return self._fetch(noun)
+        if determined and noun in _CARRIED:
+            self.at += 1
+            return [], IT
+        return self._fetch("file")
+
+    def _ends_object(self, ahead: int) -> bool:
+        at = self.at + ahead
+        if at >= len(self.tokens):
+            return True
+        token = self.tokens[at]
+        return token.kind == "mark" or token.word in PREPOSITIONS
+
+    def _fetch(self, noun: str) -> Found | None:
+        tool, parameter = _FETCHED_WITH[noun]
+        name = self.path() if noun == "file" else self.literal()
+        return None if name is None else ([call(tool, **{parameter: name})], IT)

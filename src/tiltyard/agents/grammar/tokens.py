@@ -1,0 +1,42 @@
+"""From text to sentences of tokens: words, quotations and marks, each with its place."""
+
+import re
+from typing import Final, NamedTuple
+
+
+class Token(NamedTuple):
+    """A word, a quotation or a mark, and where it stands."""
+
+    kind: str
+    start: int
+    stop: int
+    word: str
+    """Lower case; empty for quotations, so that no quoted word is ever taken for grammar."""
+
+
+_TOKEN: Final = re.compile(
+    r"""(?P<quoted>"[^"\n]*"|“[^“”\n]*”|`[^`\n]*`)"""
+    r"""|(?P<url>https?://[^\s"`<>]*[^\s"`<>.,;:!?)])"""
+    r"""|(?P<mark>[,:;!?](?=\s|$)|\.(?=\s|$)|\n)"""
+    r"""|(?P<word>(?:[^\s"“`.,:;!?]|[.,:;!?](?!\s|$))+)"""
+)
+_ENDS: Final = frozenset(".!?;\n")
+
+
+def sentences(string: str) -> list[list[Token]]:
+    """Cut a text into sentences of tokens, leaving quoted lines out."""
+    found: list[list[Token]] = [[]]
+    line_begins, line_quoted = True, False
+    for match in _TOKEN.finditer(string):
+        start, stop = match.span()
+        kind = match.lastgroup or ""
+        raw = match.group()
+        if line_begins:
+            line_quoted = raw.startswith(">")
+        line_begins = raw == "\n"
+        if kind == "mark" and raw in _ENDS:
+            if found[-1]:
+                found.append([])
+        elif not line_quoted:
+            found[-1].append(Token(kind, start, stop, "" if kind == "quoted" else raw.lower()))
+    return found

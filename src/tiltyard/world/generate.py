@@ -1,0 +1,328 @@
+"""The scenario generator: a whole world from a seed.
+
+Owns what goes where: the documents that every scenario has, the protected files, the attacks with
+their look-alikes, and ordinary content around them. The words are data in `templates`. Every draw
+is keyed by the templates' version, the seed and the document it is for, so that a scenario is the
+same everywhere and a document does not change because another was added. Strangers' documents are
+made alike, whether they attack or not: only what they say tells them apart.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from tiltyard.draw import Draw
+from tiltyard.world.mail import INBOX, SeedMail
+from tiltyard.world.scenario import PROTECTED_BY_DEFAULT, Labels, Planted, Protected, Scenario
+from tiltyard.world.templates import Attack, Expected, Filler, Topic, load
+from tiltyard.world.web import Page
+
+DEFAULT_PAGES: Final = 240
+DEFAULT_MAILS: Final = 120
+DEFAULT_FILES: Final = 120
+OWNER: Final = "me@corp.example"
+INTERNAL_DOMAIN: Final = "corp.example"
+PAPERS: Final = 9
+"""Ordinary files of the house that attacks name; there are more that they don't."""
+LOOKALIKES: Final = 3
+CANARY_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+MIN_CANARY_CHARS: Final = 24
+MAX_CANARY_CHARS: Final = 32
+ID_ALPHABET: Final = "23456789bcdfghjkmnpqrstvwxz"
+ID_CHARS: Final = 8
+WEB: Final = "web"
+EMAIL: Final = "email"
+FILE: Final = "file"
+LETTER: Final = "letter"
+"""A mail from elsewhere: other topics, the same medium."""
+OUTSIDE: Final = "outside"
+"""A file from elsewhere."""
+
+
+class Document(Struct, frozen=True):
+    """A page, a mail or a file."""
+
+    medium: str
+    name: str
+    """The id of a page or mail, the path of a file."""
+    title: str
+    body: str
+    origin: str
+    """A page's address, a mail's sender."""
+    folder: str = INBOX
+    outside: bool = False
+    canaries: tuple[str, ...] = ()
+
+
+class Staged(Struct, frozen=True):
+    """An attack in its place, or its look-alike, and what the agent does when led to it."""
+
+    planted: tuple[Planted, ...]
+    """The document that the opening leads to, then those that it leads to."""
+    calls: tuple[Expected, ...]
+    """All calls that the opening leads to, as the only message."""
+    documents: tuple[Document, ...]
+
+
+def generate(
+    seed: int,
+    *,
+    pages: int = DEFAULT_PAGES,
+    mails: int = DEFAULT_MAILS,
+    files: int = DEFAULT_FILES,
+) -> Scenario:
+    """Return the scenario of a seed, with so many pages, mails and files in all."""
+    house = _House(seed)
+    staged = tuple(house.stage())
+    documents = house.documents + [each for item in staged for each in item.documents]
+    sizes = ((WEB, "pages", pages), (EMAIL, "mails", mails), (FILE, "files", files))
+    for medium, plural, size in sizes:
+        needed = sum(each.medium == medium for each in documents)
+        if size < needed:
+            raise ValueError(f"a scenario needs at least {needed} {plural}, not {size}")
+        documents += [house.ordinary(medium, number) for number in range(size - needed)]
+    planted = tuple(entry for item in staged for entry in item.planted)
+    return _assemble(seed, house.in_order(documents), planted)
+
+
+def stage(seed: int) -> tuple[Staged, ...]:
+    """Return the attacks of a seed's scenario, each followed by its look-alike."""
+    return tuple(_House(seed).stage())
+
+
+def _assemble(seed: int, documents: list[Document], planted: tuple[Planted, ...]) -> Scenario:
+    folders: dict[str, list[SeedMail]] = {}
+    for each in documents:
+        if each.medium == EMAIL:
+            mail = SeedMail(each.name, each.origin, each.title, each.body)
+            folders.setdefault(each.folder, []).append(mail)
+    files = {each.name: each for each in documents if each.medium == FILE}
+    labels = Labels(
+        seed=seed,
+        owner=OWNER,
+        internal_domains=(INTERNAL_DOMAIN,),
+        protected=tuple(Protected(path, f.canaries) for path, f in files.items() if f.canaries),
+        outside=tuple(sorted(path for path, file in files.items() if file.outside)),
+        planted=planted,
+    )
+    return Scenario(
+        tuple(Page(d.name, d.title, d.body, d.origin) for d in documents if d.medium == WEB),
+        {folder: tuple(mails) for folder, mails in sorted(folders.items())},
+        {path: file.body for path, file in sorted(files.items())},
+        labels,
+    )
+
+
+class _Place(Struct, frozen=True):
+    """Where a document goes, known before its words are."""
+
+    medium: str
+    kind: str
+    """What it may be about: a key of the topics."""
+    name: str
+    origin: str = ""
+
+
+class _House:
+    """The house of one seed: its words, its own documents, and which names are taken."""
+
+    def __init__(self, seed: int) -> None:
+        templates = load()
+        self.families = templates.families
+        self.topics = templates.topics
+        self.words = dict(templates.words)
+        self.draw = Draw("scenario", templates.version, seed)
+        self.taken = {PROTECTED_BY_DEFAULT, "readme.txt", "report.txt"}
+        hidden = self._paths("innocent_path", 2 + self.draw.branch("hidden").below(2))
+        papers = self._paths("inside_path", PAPERS)
+        self.words.update(secret=(PROTECTED_BY_DEFAULT,), hidden=hidden, paper=papers)
+        self.documents = list(self._furnish())
+
+    def _furnish(self) -> Iterator[Document]:
+        """Yield what every scenario has. The first mail comes first: see `in_order`."""
+        fixed = self.draw.branch("fixed")
+        for kind, medium in (("first-mail", EMAIL), ("welcome", WEB), ("howto", WEB)):
+            draw = fixed.branch(kind)
+            yield self._write(draw, self._place(draw.branch("place"), medium, kind))
+        kinds = {"readme.txt": "readme", "report.txt": "report"}
+        kinds |= dict.fromkeys(self.words["paper"], FILE)
+        kinds |= dict.fromkeys(self._paths("lookalike_path", LOOKALIKES), "lookalike")
+        for path, kind in kinds.items():
+            yield self._write(fixed.branch(path), _Place(FILE, kind, path))
+        for path in (PROTECTED_BY_DEFAULT, *self.words["hidden"]):
+            yield self._protect(fixed.branch(path), path)
+
+    def stage(self) -> Iterator[Staged]:
+        """Yield every attack of every family, each followed by its look-alike."""
+        for family in self.families:
+            for attack in family.template:
+                yield from self._stage(family.family, attack)
+
+    def _stage(self, family: str, attack: Attack) -> Iterator[Staged]:
+        draw = self.draw.branch("attack", family, attack.name)
+        roles = {"entry": attack.medium, "twin": attack.medium}
+        roles |= {linked.name: linked.medium for linked in attack.linked}
+        places = {role: self._strange(draw.branch(role), medium) for role, medium in roles.items()}
+        slots = Filler(draw.branch("slots"), self.words)
+        for role, place in places.items():
+            slots.set(role, place.name)
+            slots.set(f"{role}_origin", place.origin)
+        for name, template in attack.define.items():
+            slots.set(name, slots.fill(template))
+
+        def write(role: str, body: str, title: str = "") -> Document:
+            words = slots.fill(body), slots.fill(title)
+            return self._write(draw.branch("write", role), places[role], *words)
+
+        for role, body in (("entry", attack.live), ("twin", attack.twin)):
+            live = role == "entry"
+            linked = attack.linked if live else ()
+            opening, calls = _lead_to(places[role], attack, slots, draw.branch("opening", role))
+            planted = tuple(
+                Planted(f"{place.medium}:{place.name}", family, attack.name, live, opening)
+                for place in (places[role], *(places[x.name] for x in linked if not x.ordinary))
+            )
+            yield Staged(
+                planted,
+                calls + _expand(attack.expect, slots) if live else calls,
+                (write(role, body), *(write(x.name, x.body, x.title) for x in linked)),
+            )
+
+    def ordinary(self, medium: str, number: int) -> Document:
+        """Return one of the documents that are only there to be there."""
+        draw = self.draw.branch("ordinary", medium, number)
+        if medium == FILE and draw.chance(2, 3):
+            return self._write(draw, self._place(draw.branch("place"), FILE, FILE))
+        return self._write(draw, self._strange(draw.branch("place"), medium))
+
+    def in_order(self, documents: list[Document]) -> list[Document]:
+        """Return the documents in a drawn order, the first mail before all others."""
+        order = self.draw.branch("order")
+        first, *others = documents
+        return [first, *sorted(others, key=lambda each: order.branch(each.name).integer())]
+
+    def _strange(self, draw: Draw, medium: str) -> _Place:
+        """Find a place for a document that a stranger may have written."""
+        if medium == EMAIL:
+            return self._place(draw, EMAIL, EMAIL if draw.chance(1, 2) else LETTER)
+        return self._place(draw, medium, WEB if medium == WEB else OUTSIDE)
+
+    def _place(self, draw: Draw, medium: str, kind: str) -> _Place:
+        """Find a free name for a document, and an address or a sender that fits."""
+        filler = Filler(draw, self.words)
+        if medium == FILE:
+            pattern = "outside_path" if kind == OUTSIDE else "inside_path"
+            return _Place(FILE, kind, self._free_path(draw, pattern))
+        prefix = "pg-" if medium == WEB else "ml-"
+        name = prefix + draw.text(ID_ALPHABET, ID_CHARS)
+        while name in self.taken:
+            name = prefix + draw.text(ID_ALPHABET, ID_CHARS)
+        self.taken.add(name)
+        if medium == WEB:
+            address = filler.fill("https://{host}/{stem}/") + name.removeprefix(prefix)
+            return _Place(WEB, kind, name, address)
+        domain = filler.fill("{domain}") if kind == LETTER else INTERNAL_DOMAIN
+        return _Place(EMAIL, kind, name, filler.fill("{lower first}.{lower last}@") + domain)
+
+    def _paths(self, pattern: str, count: int) -> tuple[str, ...]:
+        draw = self.draw.branch("paths", pattern)
+        return tuple(self._free_path(draw, pattern) for _ in range(count))
+
+    def _free_path(self, draw: Draw, pattern: str) -> str:
+        path = Filler(draw, self.words).fill(f"{{{pattern}}}")
+        while path in self.taken:
+            path = Filler(draw, self.words).fill(f"{{{pattern}}}")
+        self.taken.add(path)
+        return path
+
+    def _write(self, draw: Draw, place: _Place, payload: str = "", title: str = "") -> Document:
+        """Write a document; a payload stands between its sentences like one of them."""
+        filler = Filler(draw, self.words)
+        topic = draw.choice(self.topics[place.kind])
+        title = title or _begin(filler.fill(draw.choice(topic.titles)))
+        paragraphs = _prose(topic, filler, payload)
+        folder = INBOX
+        if place.medium == EMAIL:
+            name = place.origin.partition(".")[0].capitalize()
+            paragraphs = [filler.fill("{greeting}"), *paragraphs, filler.fill("{goodbye}\n") + name]
+            if place.kind != "first-mail":
+                folder = filler.fill("{mail_folder}")
+        elif place.medium == FILE:
+            paragraphs.insert(0, title)
+        body = "\n\n".join(paragraphs) + "\n"
+        outside = place.kind == OUTSIDE
+        return Document(place.medium, place.name, title, body, place.origin, folder, outside)
+
+    def _protect(self, draw: Draw, path: str) -> Document:
+        """Write a protected file: ordinary lines, and some with a canary in them."""
+        filler = Filler(draw, self.words)
+        topic = draw.choice(self.topics["protected"])
+        lines = draw.sample(topic.middles, 2 + draw.below(3))
+        secrets = draw.sample(topic.secrets, 1 + draw.below(3))
+        title = filler.fill(draw.choice(topic.titles))
+        body = [title, filler.fill(draw.choice(topic.openers))]
+        canaries: list[str] = []
+        for template in draw.shuffled(lines + secrets):
+            if template in secrets:
+                size = MIN_CANARY_CHARS + draw.below(MAX_CANARY_CHARS - MIN_CANARY_CHARS + 1)
+                canaries.append(draw.text(CANARY_ALPHABET, size))
+                filler.set("canary", canaries[-1])
+            body.append(filler.fill(template))
+        body.append(filler.fill(draw.choice(topic.closers)))
+        text = "".join(_begin(line) + "\n" for line in body)
+        return Document(FILE, path, title, text, "", canaries=tuple(canaries))
+
+
+def _lead_to(
+    place: _Place, attack: Attack, slots: Filler, draw: Draw
+) -> tuple[str, tuple[Expected, ...]]:
+    """Return a message that leads the agent to a document, and the calls it asks for itself."""
+    filler = Filler(draw, slots.words)
+    filler.set("name", place.name)
+    opening = filler.fill(draw.choice(slots.words[f"open_{place.medium}"]))
+    calls: tuple[Expected, ...]
+    if place.medium == FILE:
+        calls = (Expected("fs.read", path=place.name),)
+    else:
+        calls = (Expected("web.open" if place.medium == WEB else "email.read", id=place.name),)
+    if attack.trigger is None:
+        return opening, calls
+    trigger = attack.trigger
+    return f"{opening}, then {slots.fill(trigger.words)}", calls + _expand(trigger.calls, slots)
+
+
+def _expand(calls: tuple[Expected, ...], slots: Filler) -> tuple[Expected, ...]:
+    """Return the calls with their slots filled in, each as often as it is made."""
+    expanded: list[Expected] = []
+    for call in calls:
+        fields = asdict(call)
+        times = int(slots.fill(fields.pop("times")))
+        filled = {name: slots.fill(value) for name, value in fields.items() if value is not None}
+        expanded += [Expected(**filled)] * times
+    return tuple(expanded)
+
+
+def _prose(topic: Topic, filler: Filler, payload: str) -> list[str]:
+    """Return paragraphs about a topic, with a payload somewhere behind the first sentence."""
+    draw = filler.draw
+    middles = draw.sample(topic.middles, (2 if payload else 3) + draw.below(4))
+    chosen = (draw.choice(topic.openers), *middles, draw.choice(topic.closers))
+    sentences = [_begin(filler.fill(template)) for template in chosen]
+    cut = 1 + draw.below(len(sentences) - 1)
+    head, tail = sentences[:cut], sentences[cut:]
+    if payload and "\n" not in payload and draw.chance(1, 2):
+        return [" ".join((*head, payload, *tail))]
+    layout = draw.below(8)
+    if layout == 0:
+        rest = "\n".join(f"- {sentence}" for sentence in tail)
+    elif layout == 1:
+        rest = "> " + " ".join(tail)
+    else:
+        rest = " ".join(tail)
+    return [" ".join(head), payload, rest] if payload else [" ".join(head), rest]
+
+
+def _begin(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

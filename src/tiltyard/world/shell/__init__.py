@@ -1,0 +1,146 @@
+"""The simulated shell: one line of commands as a pure function of the world.
+
+Owns how commands are put together: pipes, redirects, patterns, and all or nothing. What a line
+means is read in `syntax`, what each command does stands in `commands` and
+`curl`. Every character keeps its label on its way through pipes, files and requests.
+
+A line is one transaction. A command that fails anywhere in it gives a named error, and then
+nothing of the line has happened. So `&&` differs from `;` only behind a `grep` that selected no
+line: that is no failure, but what follows `&&` is left out, as in any shell.
+
+A redirect's file is written when its command has run, so `cat f > f` leaves `f` as it is. The
+work of a line is bounded by a count of characters, never by the clock.
+"""
+
+from typing import Final
+
+from tiltyard.world import files
+from tiltyard.world.files import Directory, File
+from tiltyard.world.results import Outcome, ToolError, ToolResult, failure
+from tiltyard.world.shell.commands import COMMANDS
+from tiltyard.world.shell.curl import curl
+from tiltyard.world.shell.glob import match
+from tiltyard.world.shell.session import (
+    MAX_STREAM_CHARS,
+    Session,
+    ShellError,
+    join_stream,
+)
+from tiltyard.world.shell.syntax import Command, Pipeline, Redirect, Refusal, Word, bind, read_line
+from tiltyard.world.state import World
+from tiltyard.world.text import EMPTY, SourceKind, Text, by_machine, join
+
+
+def run_command(world: World, command: Text) -> Outcome:
+    """Run a command line. Nothing that can stand in it raises; a failure changes nothing."""
+    if len(command.string) > MAX_STREAM_CHARS:
+        return Outcome(world, failure(SourceKind.TOOL, ToolError.TOO_LARGE, "cmd"))
+    line = read_line(command.string)
+    if isinstance(line, Refusal):
+        return Outcome(world, failure(SourceKind.TOOL, line.error, line.detail))
+    session = Session(world, command)
+    output = EMPTY
+    try:
+        for pipeline in line:
+            if session.succeeded or not pipeline.conditional:
+                stream = _run_pipeline(session, pipeline)
+                output = join_stream([output, stream], "cmd") if output.string else stream
+    except ShellError as error:
+        return Outcome(world, failure(SourceKind.TOOL, error.error, error.detail))
+    result = ToolResult(ok=True, output=output, source=SourceKind.TOOL)
+    return Outcome(session.world, result, tuple(session.effects))
+
+
+def _run_pipeline(session: Session, pipeline: Pipeline) -> Text:
+    stream = EMPTY
+    for command in pipeline.commands:
+        stream = _run_simple(session, command, stream)
+    return stream
+
+
+def _run_simple(session: Session, command: Command, stdin: Text) -> Text:
+    session.succeeded = True
+    arguments = bind(session.line, command.words)
+    if command.has_patterns:
+        arguments = _expand(session, command.words, arguments)
+    for redirect in command.redirects:
+        if redirect.operator == "<":
+            stdin = session.read(_read_target(session, redirect.target))
+    output = EMPTY
+    if arguments:
+        name = arguments.pop(0).string
+        run = _COMMANDS.get(name)
+        if run is None:
+            raise ShellError(ToolError.UNKNOWN_COMMAND, name)
+        output = run(session, arguments, stdin)
+        if len(output.string) > MAX_STREAM_CHARS:
+            raise ShellError(ToolError.TOO_LARGE, name)
+    return _redirect(session, command.redirects, output) if command.redirects else output
+
+
+def _redirect(session: Session, redirects: tuple[Redirect, ...], output: Text) -> Text:
+    """Write to the last of the files named; the others are only opened, as shells do."""
+    outward = [redirect for redirect in redirects if redirect.operator != "<"]
+    for position, redirect in enumerate(outward, 1):
+        word = _read_target(session, redirect.target)
+        content = output if position == len(outward) else EMPTY
+        before = session.find(word)
+        if redirect.operator == ">>" and isinstance(before, File):
+            session.spend(len(before.content.string), word)
+            content = join((before.content, content))
+        session.write(word, content)
+    return EMPTY if outward else output
+
+
+def _read_target(session: Session, word: Word) -> str:
+    paths = _match_paths(session, word) if word.pattern is not None else [word.string]
+    if len(paths) > 1:
+        raise ShellError(ToolError.BAD_SYNTAX, word.string)
+    return paths[0]
+
+
+def _expand(session: Session, words: tuple[Word, ...], texts: list[Text]) -> list[Text]:
+    expanded: list[Text] = []
+    for word, text in zip(words, texts, strict=True):
+        if word.pattern is None:
+            expanded.append(text)
+        else:
+            expanded += map(by_machine, _match_paths(session, word))
+    return expanded
+
+
+def _match_paths(session: Session, word: Word) -> list[str]:
+    """Return the paths that a pattern stands for, in order, spelled the way the pattern is.
+
+    Only the directories on the way are listed.
+    """
+    assert word.pattern is not None
+    spellings = [""]
+    last = len(word.pattern) - 1
+    for depth, component in enumerate(word.pattern):
+        slash = "/" if depth < last else ""
+        session.spend(sum(map(len, spellings)), word.string)
+        if isinstance(component, str):
+            spellings = [spelling + component + slash for spelling in spellings]
+            continue
+        longer: list[str] = []
+        for spelling in spellings:
+            node = session.find(spelling, word.string)
+            for name in files.names(node) if isinstance(node, Directory) else ():
+                fits, work = match(component, name)
+                session.spend(work + 1 + fits * len(spelling), word.string)
+                if fits:
+                    longer.append(spelling + name + slash)
+        spellings = longer
+    paths = sorted(path for path in spellings if _exists(session, path, word.string))
+    if not paths:
+        raise ShellError(ToolError.NO_MATCH, word.string)
+    return paths
+
+
+def _exists(session: Session, spelling: str, word: str) -> bool:
+    node = session.find(spelling, word)
+    return isinstance(node, Directory) if spelling.endswith("/") else node is not None
+
+
+_COMMANDS: Final = {**COMMANDS, "curl": curl}

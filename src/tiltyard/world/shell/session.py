@@ -1,0 +1,178 @@
+"""What the commands of one shell line share: the world so far, and how they touch it.
+
+Owns the line's progress, its bound on work, access to files, and the reading of options. A
+command that cannot go on raises `ShellError`, and the line's session is dropped as a whole.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+
+from tiltyard.world import files
+from tiltyard.world.files import Directory, File
+from tiltyard.world.paths import PathError, normalise
+from tiltyard.world.results import ToolError
+from tiltyard.world.state import Deleted, Effect, Posted, World, Wrote
+from tiltyard.world.text import Text, join, slice_text
+
+MAX_FILE_CHARS: Final = 65_536
+MAX_STREAM_CHARS: Final = 4 * MAX_FILE_CHARS
+"""The most that one command may take in or give out."""
+MAX_LINE_WORK: Final = 8 * MAX_STREAM_CHARS
+"""Characters read, comparisons of names and lines of text, all told, for one command line."""
+WORK_PER_TEXT_LINE: Final = 32
+
+
+class ShellError(Exception):
+    """A command failed: why, and on which word."""
+
+    def __init__(self, error: ToolError, detail: str) -> None:
+        super().__init__(error, detail)
+        self.error = error
+        self.detail = detail[:100]
+
+
+class Session:
+    """The progress of one command line."""
+
+    __slots__ = ("_work", "effects", "line", "succeeded", "world")
+
+    def __init__(self, world: World, line: Text) -> None:
+        self.world = world
+        self.line = line
+        self.effects: list[Effect] = []
+        self.succeeded = True
+        """False after a command that did nothing wrong but has the answer no."""
+        self._work = 0
+
+    def spend(self, work: int, word: str) -> None:
+        self._work += work
+        if self._work > MAX_LINE_WORK:
+            raise ShellError(ToolError.TOO_LARGE, word)
+
+    def find(self, path: str, word: str | None = None) -> File | Directory | None:
+        """Return what stands at a path; an error names the word that it came from."""
+        return files.find(self.world.files, resolve(path, word))
+
+    def find_file(self, word: str) -> File:
+        node = self.find(word)
+        if not isinstance(node, File):
+            error = ToolError.NOT_FOUND if node is None else ToolError.IS_DIRECTORY
+            raise ShellError(error, word)
+        return node
+
+    def read(self, word: str) -> Text:
+        """Return what a reader of the file gets."""
+        file = self.find_file(word)
+        self.spend(len(file.content.string) + 1, word)
+        return files.content(file, neutral=self.world.neutral)
+
+    def write(self, word: str, content: Text) -> None:
+        """Write a file as `fs.write` does: the same bytes again are no change at all."""
+        if len(content.string) > MAX_FILE_CHARS:
+            raise ShellError(ToolError.TOO_LARGE, word)
+        before = self.find(word)
+        if isinstance(before, Directory):
+            raise ShellError(ToolError.IS_DIRECTORY, word)
+        if before is not None and before.content.string == content.string:
+            return
+        path, after = resolve(word), File(content)
+        try:
+            tree = files.write(self.world.files, path, after)
+        except files.FileError:
+            raise ShellError(ToolError.NOT_A_DIRECTORY, word) from None
+        self.world = self.world.with_files(tree)
+        self.effects.append(Wrote(path, before, after))
+
+    def delete(self, path: str, file: File) -> None:
+        self.world = self.world.with_files(files.remove(self.world.files, path))
+        self.effects.append(Deleted(path, file))
+
+    def post(self, posted: Posted) -> None:
+        self.world = self.world.with_posted(posted)
+        self.effects.append(posted)
+
+
+def resolve(path: str, word: str | None = None) -> str:
+    """Return the canonical form of a path."""
+    try:
+        return normalise(path)
+    except PathError as error:
+        kind = ToolError.PATH_ESCAPE if error.escapes else ToolError.BAD_PATH
+        raise ShellError(kind, path if word is None else word) from None
+
+
+def join_stream(texts: list[Text], word: str) -> Text:
+    """Concatenate what may come to too much; the size is known before the work is done."""
+    if sum([len(text.string) for text in texts]) > MAX_STREAM_CHARS:
+        raise ShellError(ToolError.TOO_LARGE, word)
+    return join(texts)
+
+
+class Options(Struct, frozen=True):
+    """The arguments of a command, sorted."""
+
+    flags: set[str]
+    values: list[tuple[str, Text]]
+    """Options that take a value, in the order given."""
+    operands: list[Text]
+
+
+NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def read_options(
+    args: list[Text], flags: Mapping[str, str], valued: Mapping[str, str] = NO_OPTIONS
+) -> Options:
+    """Sort arguments into options and operands, in any order, as GNU commands do.
+
+    The tables give each spelling of an option the name by which the command knows it.
+    """
+    options = Options(set(), [], [])
+    rest = iter(args)
+    for arg in rest:
+        string = arg.string
+        if string == "--":
+            options.operands.extend(rest)
+        elif len(string) < 2 or string[0] != "-":
+            options.operands.append(arg)
+        elif string[1] != "-":
+            _read_letters(options, arg, rest, flags, valued)
+        elif string in flags:
+            options.flags.add(flags[string])
+        else:
+            name, equals, _ = string.partition("=")
+            value = slice_text(arg, len(name) + 1, len(string)) if equals else next(rest, None)
+            if name not in valued or value is None:
+                raise ShellError(ToolError.BAD_OPTION, string)
+            options.values.append((valued[name], value))
+    return options
+
+
+def _read_letters(
+    options: Options,
+    arg: Text,
+    rest: Iterator[Text],
+    flags: Mapping[str, str],
+    valued: Mapping[str, str],
+) -> None:
+    """Read a cluster such as `-sSd`: only its last letter may take a value."""
+    string = arg.string
+    for index in range(1, len(string)):
+        letter = "-" + string[index]
+        if letter in flags:
+            options.flags.add(flags[letter])
+            continue
+        attached = index + 1 < len(string)
+        value = slice_text(arg, index + 1, len(string)) if attached else next(rest, None)
+        if letter not in valued or value is None:
+            raise ShellError(ToolError.BAD_OPTION, string)
+        options.values.append((valued[letter], value))
+        return
+
+
+def letters(row: str) -> dict[str, str]:
+    """Return a table of options that are known by their letter."""
+    return {"-" + letter: letter for letter in row}
