@@ -279,7 +279,7 @@ def _carry(op: Carry, memory: Memory, frame: Frame, owner: str) -> ToolCall | Me
             args["to"] = by_machine(owner)
         elif frame.sender is not None:
             args["to"] = frame.sender.address
-            uses = (*uses, frame.sender.event)
+            uses = _unique((*uses, frame.sender.event))
         else:
             return _step(memory, frame)
     return ToolCall(op.tool, args, frame.orders.because, uses)
