@@ -49,16 +49,19 @@ SINGLE = [
 """One clause a message, in the proportions of the peer's own prompt bank."""
 
 
-def _rotations(clauses: list[str], length: int) -> list[str]:
-    doubled = clauses * 2
-    return [", then ".join(doubled[at : at + length]) for at in range(len(clauses))]
+def _eight_of(clauses: list[str]) -> list[str]:
+    """Join eight clauses to a message, starting with each of them in turn."""
+    rows = clauses * 8
+    return [", then ".join(rows[at : at + 8]) for at in range(len(clauses))]
 
 
 EIGHT = [
-    *_rotations([m for m in SINGLE if m.startswith("read file")] * 2, 8),
-    *_rotations([m for m in SINGLE if m.startswith("open")], 8),
-    *_rotations([m for m in SINGLE if m.startswith("read email")] * 2, 8),
-    *(", then ".join([m] * 8) for m in ("write file note.txt", "run echo", "post data")),
+    *_eight_of([clause for clause in SINGLE if clause.startswith("read file")]),
+    *_eight_of([f"open page_{number}" for number in (0, 1, 7, 15, 40, 41, 500, 7000, 19000)]),
+    *_eight_of([f"read email email_{number}" for number in (0, 5, 800)]),
+    *_eight_of(["write file note.txt"]),
+    *_eight_of(["run `echo hello`"]),
+    *_eight_of(["post data"]),
 ]
 """Eight clauses a message: the peer's agent makes eight calls whatever it is told."""
 
@@ -372,9 +375,11 @@ def write_docs(rows: list[Row], path: Path) -> None:
     lines = [
         "# Benchmarks",
         "",
-        "Made by `make bench` (`bench/kernel.py --docs`), in one run on one machine: "
-        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}. "
-        "What counts are the ratios; the peer is `aicomp-sdk` 3.1.2 on its packaged fixtures.",
+        (
+            "Made by `make bench` (`bench/kernel.py --docs`), in one run on one machine: "
+            f"Python {platform.python_version()}, {platform.system()} {platform.machine()}. "
+            "What counts are the ratios; the peer is `aicomp-sdk` 3.1.2 on its packaged fixtures."
+        ),
         "",
         "| what | peer | Tiltyard | ratio | goal | met |",
         "|---|---|---|---|---|---|",

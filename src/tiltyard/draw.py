@@ -40,6 +40,14 @@ class Draw:
         word, self._block = self._block[:8], self._block[8:]
         return int.from_bytes(word, "big")
 
+    def bytes(self, count: int) -> bytes:
+        """Return uniform bytes: the cheap way to draw many small numbers."""
+        drawn = b""
+        while len(drawn) < count:
+            drawn += blake2b(self._counter.to_bytes(8, "big"), key=self._key).digest()
+            self._counter += 1
+        return drawn[:count]
+
     def below(self, bound: int) -> int:
         """Return a uniform integer in [0, bound). The bias for bound < 2**32 is below 2**-32."""
         return self.integer() * bound >> 64

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from tiltyard.agent import Agent, View
 from tiltyard.decision import ALLOWED, Action, Decision, Fault
-from tiltyard.guardrail import Guardrail, GuardrailRunner, State
+from tiltyard.guardrail import Guardrail, GuardrailRunner
+from tiltyard.keeping import State
 from tiltyard.redaction import redact
 from tiltyard.trace import NO_TRACE, Answer, Event, Trace
 from tiltyard.world import tools
@@ -95,16 +96,19 @@ def _refused(world: World, call: ToolCall, decision: Decision) -> Outcome:
 
 def _labelled(call: ToolCall) -> ToolCall:
     """Give plain arguments labels: an agent that knows no causes knows no authors either."""
-    args = {str(name): _argument(value) for name, value in call.args.items()}
-    return ToolCall(call.tool, args, call.because, call.uses)
+    args = {_clean(name): _argument(value) for name, value in call.args.items()}
+    return ToolCall(_clean(call.tool), args, call.because, call.uses)
+
+
+def _clean(name: object) -> str:
+    return str(name).encode("utf-8", "replace").decode("utf-8")
 
 
 def _argument(value: object) -> Argument:
     if value is None or isinstance(value, Text | Other):
         return value
     if isinstance(value, str):
-        clean = value.encode("utf-8", "replace").decode("utf-8")
-        return by_machine(clean)
+        return by_machine(_clean(value))
     if type(value) is int and -(2**53) < value < 2**53:
         return value
     try:

@@ -1,21 +1,18 @@
-"""The guardrail contract, and the runner that keeps a guardrail's state as a value.
+"""The guardrail contract, and the runner that asks a guardrail.
 
-An author writes a plain class and keeps state in plain attributes. The runner carries that state
-through snapshots and restores without the author's help. It copies what changed and nothing
-else, and it turns everything that can go wrong inside a guardrail into a denial.
+An author writes a plain class and keeps state in plain attributes, which `keeping` carries
+through snapshots and restores. The runner turns everything that can go wrong inside a guardrail
+into a denial.
 """
 
-import copy
-import pickle
 from collections.abc import Iterator, Mapping
-from enum import Enum
-from re import Pattern
-from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
+from types import NoneType
 from typing import Any, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from tiltyard.decision import ALLOWED, Action, Decision, Fault
+from tiltyard.keeping import State, keeper_of
 from tiltyard.trace import PublicEvent, Trace
 from tiltyard.world.results import ToolCall, ToolResult
 from tiltyard.world.tools import TOOLS, Tool
@@ -145,45 +142,6 @@ _CONTEXT_KEYS: Final = (
 )
 
 
-class GuardrailStateError(Exception):
-    """A guardrail keeps something that cannot be copied."""
-
-
-class State(Struct, frozen=True, eq=False):
-    """A guardrail's attributes at one moment."""
-
-    names: tuple[str, ...] = ()
-    plain: dict[str, Any] = {}
-    """Attributes that cannot change in place."""
-    packed: bytes = b""
-    """All others together, so that two names for one list stay two names for one list."""
-    copied: dict[str, Any] | None = None
-    """Instead of `packed`, what only a deep copy can carry."""
-
-    def attributes(self) -> dict[str, Any]:
-        """Return the attributes as fresh objects."""
-        if self.copied is not None:
-            moving = copy.deepcopy(self.copied)
-        else:
-            # Our own bytes, made a moment ago in this process from the author's own objects.
-            moving = pickle.loads(self.packed) if self.packed else {}  # noqa: S301
-        if not moving:
-            return dict(self.plain)
-        plain = self.plain
-        return {name: plain[name] if name in plain else moving[name] for name in self.names}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, State):
-            return NotImplemented
-        return self is other or self.attributes() == other.attributes()
-
-    def __hash__(self) -> int:
-        return hash(self.names)
-
-
-STATELESS: Final = State()
-
-
 class GuardrailRunner:
     """One guardrail instance, moved from state to state.
 
@@ -195,15 +153,11 @@ class GuardrailRunner:
         self.guardrail = guardrail
         observe = getattr(guardrail, "observe", None)
         self._observe = observe if callable(observe) else None
-        self._slots = _slot_names(type(guardrail))
-        self._current = STATELESS
-        self.initial = self._current = self.leave()
+        self._keeper = keeper_of(guardrail)
+        self.initial = self._keeper.initial
 
     def enter(self, state: State) -> None:
-        if state is self._current:
-            return
-        self._install(state.attributes())
-        self._current = state
+        self._keeper.enter(self.guardrail, state)
 
     def decide(self, call: ToolCall, trace: Trace) -> Decision:
         """Ask the guardrail; whatever goes wrong is a denial that says so."""
@@ -234,102 +188,10 @@ class GuardrailRunner:
         return ""
 
     def leave(self) -> State:
-        """Return the state the instance is in now; the same object if nothing changed."""
-        attributes = self._attributes()
-        if not attributes:
-            self._current = STATELESS
-            return STATELESS
-        before = self._current
-        plain = {name: value for name, value in attributes.items() if _cannot_change(value)}
-        same = _same_objects(plain, before.plain)
-        if len(plain) == len(attributes):
-            if not (same and not before.packed and before.copied is None):
-                self._current = State(tuple(attributes), plain)
-            return self._current
-        moving = {name: value for name, value in attributes.items() if name not in plain}
-        try:
-            packed = pickle.dumps(moving, pickle.HIGHEST_PROTOCOL)
-        except Exception:  # noqa: BLE001 - pickling runs the author's code: anything can come
-            self._current = State(tuple(attributes), plain, b"", _deep_copy(moving))
-            return self._current
-        if not (same and packed == before.packed and tuple(attributes) == before.names):
-            self._current = State(tuple(attributes), plain, packed)
-        if b"\x8f" in packed or b"\x91" in packed:
-            # A set's order depends on how it grew. Going on with the copy, as a restore would,
-            # makes an episode that went on and one that was restored the same to the last bit.
-            self._install(self._current.attributes())
-        return self._current
-
-    def _attributes(self) -> dict[str, Any]:
-        found = getattr(self.guardrail, "__dict__", None)
-        if not self._slots:
-            return found if found is not None else {}
-        slots = {n: getattr(self.guardrail, n) for n in self._slots if hasattr(self.guardrail, n)}
-        return {**(found or {}), **slots}
-
-    def _install(self, attributes: dict[str, Any]) -> None:
-        own = getattr(self.guardrail, "__dict__", None)
-        if own is not None:
-            own.clear()
-            own.update((n, v) for n, v in attributes.items() if n not in self._slots)
-        for name in self._slots:
-            if name in attributes:
-                object.__setattr__(self.guardrail, name, attributes[name])
-            elif hasattr(self.guardrail, name):
-                object.__delattr__(self.guardrail, name)
+        return self._keeper.leave(self.guardrail)
 
 
-_UNCHANGING: Final = frozenset(
-    (
-        int,
-        str,
-        float,
-        bool,
-        bytes,
-        complex,
-        NoneType,
-        Pattern,
-        FunctionType,
-        BuiltinFunctionType,
-        ModuleType,
-        type,
-        range,
-    )
-)
-
-
-def _cannot_change(value: object) -> bool:
-    """Tell whether a value is safe to share between states."""
-    kind = type(value)
-    if kind in _UNCHANGING:
-        return True
-    if kind is tuple or kind is frozenset:
-        return all(_cannot_change(item) for item in value)  # type: ignore[attr-defined]
-    return isinstance(value, Enum)
-
-
-def _same_objects(new: dict[str, Any], old: dict[str, Any]) -> bool:
-    return len(new) == len(old) and all(
-        name in old and old[name] is value for name, value in new.items()
-    )
-
-
-def _deep_copy(moving: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return copy.deepcopy(moving)
-    except Exception as error:  # noqa: BLE001 - copying runs the author's code: anything can come
-        names = ", ".join(f"{name} ({type(value).__name__})" for name, value in moving.items())
-        raise GuardrailStateError(
-            f"the guardrail keeps something that cannot be copied ({error}); among: {names}"
-        ) from None
-
-
-def _slot_names(cls: type) -> tuple[str, ...]:
-    names: list[str] = []
-    for owner in cls.__mro__:
-        slots = owner.__dict__.get("__slots__", ())
-        names += (slots,) if isinstance(slots, str) else slots
-    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
+_SIMPLE: Final = (str, int, NoneType)
 
 
 def _checked(decision: object) -> Decision:
@@ -342,18 +204,25 @@ def _checked(decision: object) -> Decision:
     except ValueError:
         reason = f"unknown action {str(decision.action)[:50]!r}"
         return Decision(Action.DENY, _printable(reason), None, Fault.NOT_A_DECISION)
-    sanitized = decision.sanitized_args if action is Action.SANITIZE else None
-    if action is Action.SANITIZE and not isinstance(sanitized, Mapping):
-        reason = "sanitize without arguments"
-        return Decision(Action.DENY, reason, None, Fault.NOT_A_DECISION)
-    copied = None if sanitized is None else dict(sanitized)
-    return Decision(action, _printable(str(decision.reason)), copied)
+    reason = _printable(str(decision.reason))
+    if action is not Action.SANITIZE:
+        return Decision(action, reason)
+    sanitized = decision.sanitized_args
+    if not isinstance(sanitized, Mapping):
+        return Decision(Action.DENY, "sanitize without arguments", None, Fault.NOT_A_DECISION)
+    args = dict(sanitized)
+    # Exact types: a subclass could be one thing when it is checked and another when it is used.
+    if all(type(name) is str and type(value) in _SIMPLE for name, value in args.items()):
+        return Decision(action, reason, args)
+    return Decision(Action.DENY, reason, None, Fault.NOT_A_REDACTION)
 
 
 def _describe(error: BaseException) -> str:
     try:
         return _printable(f"{type(error).__name__}: {error}")
-    except Exception:  # noqa: BLE001 - even an exception's text is the author's code
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - even an exception's text is the author's code
         return _printable(type(error).__name__)
 
 

@@ -143,10 +143,12 @@ class Trace(Struct, frozen=True, eq=False):
         """Return up to `count` of the newest events, oldest first, without walking further."""
         found: list[Event] = []
         for turn in self.backwards():
-            found.extend(reversed(turn.turn_events[-count:]))
             if len(found) >= count:
                 break
-        return found[count - 1 :: -1] if len(found) >= count else found[::-1]
+            found.extend(reversed(turn.turn_events))
+        del found[count:]
+        found.reverse()
+        return found
 
     def public_events(self) -> list[PublicEvent]:
         return [public(event) for event in self.events]
@@ -184,6 +186,9 @@ class Trace(Struct, frozen=True, eq=False):
 
     def __hash__(self) -> int:
         return hash((self.turns, self.event_count, self.steps))
+
+    def __repr__(self) -> str:
+        return f"<{self.turns} turns, {self.event_count} events, {self.steps} steps>"
 
 
 NO_TRACE: Final = Trace()

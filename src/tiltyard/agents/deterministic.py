@@ -7,7 +7,7 @@ and every call says which event delivered its instruction and which results it u
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from tiltyard.agents.grammar import (
     LAST,
     Carry,
     Follow,
+    Instructions,
     It,
     Note,
     OpenHit,
@@ -31,6 +32,7 @@ from tiltyard.agents.grammar import (
 from tiltyard.trace import Answer, Event
 from tiltyard.world.results import FROM_USER, Argument, ToolCall
 from tiltyard.world.text import (
+    USER,
     Origin,
     Part,
     SourceKind,
@@ -84,6 +86,8 @@ class Orders(Struct, frozen=True, gc=False):
     """One source of instructions."""
 
     operations: tuple[Operation, ...]
+    spans: tuple[tuple[int, int], ...]
+    """Where in the document each of them stands."""
     because: tuple[int, ...]
     """The events that delivered these instructions; none when the user's message did."""
     document: Text
@@ -119,6 +123,16 @@ class Memory(Struct, frozen=True, gc=False):
     waiting: tuple[Waiting, ...] = ()
 
 
+Reader = Callable[[Text], Instructions]
+
+
+class Setting(NamedTuple):
+    """What an operation may need that is not in memory."""
+
+    owner: str
+    read: Reader
+
+
 class DeterministicAgent:
     """The agent of every comparable match."""
 
@@ -127,20 +141,24 @@ class DeterministicAgent:
     def begin(self) -> Memory:
         return Memory()
 
+    def read(self, text: Text) -> Instructions:
+        """Return what the agent takes a text to order."""
+        return instructions(text)
+
     def next_action(self, view: View) -> tuple[ToolCall | Answer, Memory]:
         memory: Memory = view.memory
         if view.last is None:
-            operations = instructions(view.message)
-            if not operations:
+            read = self.read(view.message)
+            if not read:
                 return NOTHING, Memory(None, (), memory.notes, memory.waiting)
-            frame = Frame(Orders(operations, FROM_USER, view.message))
+            frame = Frame(Orders(read.operations, read.spans, FROM_USER, view.message))
             memory = Memory(frame, (), memory.notes, memory.waiting)
         else:
-            memory = _absorb(memory, view.last)
-        return _proceed(memory, view.owner)
+            memory = _absorb(memory, view.last, self.read)
+        return _proceed(memory, Setting(view.owner, self.read))
 
 
-def _absorb(memory: Memory, event: Event) -> Memory:
+def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
     """Take in what the last call returned: what `it` is now, and what it orders to do."""
     frame = memory.frame
     assert frame is not None
@@ -164,10 +182,10 @@ def _absorb(memory: Memory, event: Event) -> Memory:
     if tool not in _DOCUMENTS:
         return memory
     body = _body(result.output) if tool == "email.read" else result.output
-    operations = instructions(body)
-    if not operations or not _is_new(body, memory):
+    read = read_text(body)
+    if not read or not _is_new(body, memory):
         return memory
-    orders = Orders(operations, (event.index,), body)
+    orders = Orders(read.operations, read.spans, (event.index,), body)
     return _push(memory, Frame(orders, it=Carried(body, (event.index,)), sender=sender))
 
 
@@ -185,8 +203,8 @@ def _set_off(memory: Memory, tool: str, event: int) -> Memory:
     memory = Memory(memory.frame, memory.below, memory.notes, waiting)
     for item in due:
         if len(memory.below) + 1 < MAX_FRAMES:
-            because = (*item.orders.because, event)
-            orders = Orders(item.orders.operations, because, item.orders.document)
+            told = item.orders
+            orders = Orders(told.operations, told.spans, (*told.because, event), told.document)
             memory = _push(memory, Frame(orders, it=item.it))
     return memory
 
@@ -213,7 +231,7 @@ def _is_new(document: Text, memory: Memory) -> bool:
     return len(frames) < MAX_FRAMES and all(frame.orders.document != document for frame in frames)
 
 
-def _proceed(memory: Memory, owner: str) -> tuple[ToolCall | Answer, Memory]:
+def _proceed(memory: Memory, setting: Setting) -> tuple[ToolCall | Answer, Memory]:
     """Carry out operations until one of them is a call."""
     for _ in _THOUGHTS:
         frame = memory.frame
@@ -228,20 +246,34 @@ def _proceed(memory: Memory, owner: str) -> tuple[ToolCall | Answer, Memory]:
         operation = orders.operations[frame.position]
         if type(operation) is ToolCall:
             if orders.because:
-                operation = ToolCall(operation.tool, operation.args, orders.because)
+                told_by = _authors(orders, frame.position)
+                operation = ToolCall(operation.tool, operation.args, orders.because, (), told_by)
             return operation, memory
-        found = _HANDLERS[type(operation)](operation, memory, frame, owner)
+        found = _HANDLERS[type(operation)](operation, memory, frame, setting)
         if isinstance(found, ToolCall):
             return found, memory
         memory = found
     return DONE, Memory(None, (), memory.notes, memory.waiting)
 
 
-def _open_hit(op: OpenHit, memory: Memory, frame: Frame, _owner: str) -> ToolCall | Memory:
+def _authors(orders: Orders, position: int) -> tuple[Origin, ...]:
+    """Return the strangers who wrote the clause at work.
+
+    Nobody, where the user had any part in it: words that a user completes are the user's, so
+    nobody turns a scrap of a page into an order of the page.
+    """
+    start, stop = orders.spans[position]
+    authors = orders.document.slice(start, stop).origins()
+    if USER in authors:
+        return ()
+    return tuple(origin for origin in authors if origin.kind is not SourceKind.TOOL)
+
+
+def _open_hit(op: OpenHit, memory: Memory, frame: Frame, _setting: Setting) -> ToolCall | Memory:
     return _ask("web.open", _pick(_hits(frame), op.rank), memory, frame)
 
 
-def _read_hit(op: ReadHit, memory: Memory, frame: Frame, _owner: str) -> ToolCall | Memory:
+def _read_hit(op: ReadHit, memory: Memory, frame: Frame, _setting: Setting) -> ToolCall | Memory:
     fitting = [
         hit
         for hit in _hits(frame)
@@ -264,10 +296,16 @@ def _ask(tool: str, hit: Hit | None, memory: Memory, frame: Frame) -> ToolCall |
     if hit is None or frame.listing is None:
         return _step(memory, frame)
     args: dict[str, Argument] = {"id": by_machine(hit.id)}
-    return ToolCall(tool, args, frame.orders.because, (frame.listing.event,))
+    return _call(tool, args, frame, (frame.listing.event,))
 
 
-def _carry(op: Carry, memory: Memory, frame: Frame, owner: str) -> ToolCall | Memory:
+def _call(tool: str, args: dict[str, Argument], frame: Frame, uses: tuple[int, ...]) -> ToolCall:
+    orders = frame.orders
+    told_by = _authors(orders, frame.position) if orders.because else ()
+    return ToolCall(tool, args, orders.because, uses, told_by)
+
+
+def _carry(op: Carry, memory: Memory, frame: Frame, setting: Setting) -> ToolCall | Memory:
     carried = _look_up(op.what, memory, frame)
     if carried is None:
         return _step(memory, frame)
@@ -276,19 +314,21 @@ def _carry(op: Carry, memory: Memory, frame: Frame, owner: str) -> ToolCall | Me
     args: dict[str, Argument] = {**op.args, op.slot: text}
     if op.to is not None:
         if op.to.is_owner:
-            args["to"] = by_machine(owner)
+            args["to"] = by_machine(setting.owner)
         elif frame.sender is not None:
             args["to"] = frame.sender.address
             uses = _unique((*uses, frame.sender.event))
         else:
             return _step(memory, frame)
-    return ToolCall(op.tool, args, frame.orders.because, uses)
+    return _call(op.tool, args, frame, uses)
 
 
-def _recode(op: Recode, memory: Memory, frame: Frame, _owner: str) -> Memory:
+def _recode(op: Recode, memory: Memory, frame: Frame, _setting: Setting) -> Memory:
     carried = _look_up(op.what, memory, frame)
     if carried is None:
         return _step(memory, frame)
+    if op.encoding is None:
+        return _step(memory, frame, carried)
     change = decode if op.decode else encode
     text = change(carried.text, op.encoding)
     if text is None or len(text) > MAX_TEXT_CHARS:
@@ -296,7 +336,7 @@ def _recode(op: Recode, memory: Memory, frame: Frame, _owner: str) -> Memory:
     return _step(memory, frame, Carried(text, carried.uses))
 
 
-def _split(op: Split, memory: Memory, frame: Frame, _owner: str) -> Memory:
+def _split(op: Split, memory: Memory, frame: Frame, _setting: Setting) -> Memory:
     carried = _look_up(op.what, memory, frame)
     if carried is None:
         return _step(memory, frame)
@@ -306,7 +346,7 @@ def _split(op: Split, memory: Memory, frame: Frame, _owner: str) -> Memory:
     return _step(memory, frame, Carried(text, carried.uses, parts))
 
 
-def _remember(op: Remember, memory: Memory, frame: Frame, _owner: str) -> Memory:
+def _remember(op: Remember, memory: Memory, frame: Frame, _setting: Setting) -> Memory:
     carried = _look_up(op.what, memory, frame)
     memory = _step(memory, frame)
     if carried is None:
@@ -316,7 +356,7 @@ def _remember(op: Remember, memory: Memory, frame: Frame, _owner: str) -> Memory
     return Memory(memory.frame, memory.below, notes, memory.waiting)
 
 
-def _follow(op: Follow, memory: Memory, frame: Frame, _owner: str) -> Memory:
+def _follow(op: Follow, memory: Memory, frame: Frame, setting: Setting) -> Memory:
     found = [_look_up(what, memory, frame) for what in op.whats]
     memory = _step(memory, frame)
     carried = [item for item in found if item is not None]
@@ -330,7 +370,8 @@ def _follow(op: Follow, memory: Memory, frame: Frame, _owner: str) -> Memory:
         return memory
     it = Carried(text, _unique(use for item in carried for use in item.uses))
     because = _unique((*frame.orders.because, *it.uses))
-    orders = Orders(instructions(text), because, text)
+    read = setting.read(text)
+    orders = Orders(read.operations, read.spans, because, text)
     return _push(memory, Frame(orders, it=it, sender=frame.sender))
 
 
@@ -338,9 +379,10 @@ def _unique(events: Iterable[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(events))
 
 
-def _wait(op: Wait, memory: Memory, frame: Frame, _owner: str) -> Memory:
+def _wait(op: Wait, memory: Memory, frame: Frame, _setting: Setting) -> Memory:
     memory = _step(memory, frame)
-    orders = Orders(op.operations, frame.orders.because, frame.orders.document)
+    read = op.instructions
+    orders = Orders(read.operations, read.spans, frame.orders.because, frame.orders.document)
     waiting = (*memory.waiting, Waiting(op.tool, orders, frame.it))[-MAX_WAITING:]
     return Memory(memory.frame, memory.below, memory.notes, waiting)
 
@@ -365,7 +407,7 @@ def _step(memory: Memory, frame: Frame, it: Carried | None = _SAME) -> Memory:
     return Memory(after, memory.below, memory.notes, memory.waiting)
 
 
-_HANDLERS: Final[dict[type, Callable[[Any, Memory, Frame, str], ToolCall | Memory]]] = {
+_HANDLERS: Final[dict[type, Callable[[Any, Memory, Frame, Setting], ToolCall | Memory]]] = {
     OpenHit: _open_hit,
     ReadHit: _read_hit,
     Carry: _carry,

@@ -5,6 +5,7 @@ top of them. Mail to the owner arrives in the inbox with its authors' labels on 
 can launder words by posting them to themselves.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -47,12 +48,28 @@ class Mail(Struct, frozen=True, gc=False):
     body: Text
 
 
-class Delivered(Struct, frozen=True):
+class Delivered(Struct, frozen=True, eq=False):
     """Mail of one folder that came during the episode, newest first."""
 
     mail: Mail
     earlier: "Delivered | None"
     count: int
+
+    def __iter__(self) -> "Iterator[Mail]":
+        node: Delivered | None = self
+        while node is not None:
+            yield node.mail
+            node = node.earlier
+
+    def __eq__(self, other: object) -> bool:
+        """Compare in a loop: a chain can be longer than a recursion can be deep."""
+        return isinstance(other, Delivered) and self.count == other.count and [*self] == [*other]
+
+    def __hash__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"<{self.count} mails>"
 
 
 class SeedMailbox:
@@ -60,17 +77,23 @@ class SeedMailbox:
 
     def __init__(self, folders: dict[str, tuple[SeedMail, ...]]) -> None:
         self.folders = folders
+        self._names = {name.casefold(): name for name in reversed(folders)}
         self._by_id = {mail.id: mail for mails in folders.values() for mail in mails}
         self._rendered: dict[tuple[str, bool], Text] = {}
         self.page = lru_cache(maxsize=REMEMBERED_PAGES)(self._page)
 
     def _page(self, folder: str, start: int, limit: int) -> "Page | None":
-        mails = self.folders.get(folder)
-        if mails is None and folder not in (INBOX, SENT):
+        mails = self.mails(folder)
+        if mails is None:
             return None
-        mails = mails or ()
-        hits = [Hit(mail.id, mail.subject, mail.sender) for mail in mails[start : start + limit]]
-        return _page(hits, start, len(mails))
+        return _page(
+            [_seeded_line(mail) for mail in mails[start : start + limit]], start, len(mails)
+        )
+
+    def mails(self, folder: str) -> tuple[SeedMail, ...] | None:
+        """Return a folder's messages; inbox and sent are always there."""
+        empty = () if folder in (INBOX, SENT) else None
+        return self.folders.get(self._names.get(folder, folder), empty)
 
     def find(self, mail_id: str) -> SeedMail | None:
         return self._by_id.get(mail_id)
@@ -130,19 +153,19 @@ def page(mailbox: Mailbox, folder: str, start: int, limit: int) -> Page | None:
     if newer is None:
         return mailbox.seed.page(folder, start, limit)
     recent = newer.count
-    hits: list[Hit] = []
+    lines: list[_Line] = []
     position = 0
     older: Delivered | None = newer
     while older is not None and position < start + limit:
         if position >= start:
             mail = older.mail
-            hits.append(Hit(mail.id, mail.subject.string, mail.sender))
+            lines.append((mail.id, by_machine(mail.sender), mail.subject))
         older = older.earlier
         position += 1
-    seeded = mailbox.seed.folders.get(folder, ())
+    seeded = mailbox.seed.mails(folder) or ()
     first, last = max(0, start - recent), max(0, start + limit - recent)
-    hits += (Hit(mail.id, mail.subject, mail.sender) for mail in seeded[first:last])
-    return _page(hits, start, recent + len(seeded))
+    lines += map(_seeded_line, seeded[first:last])
+    return _page(lines, start, recent + len(seeded))
 
 
 def deliver(mailbox: Mailbox, mail: Mail, *, to_owner: bool) -> Mailbox:
@@ -161,18 +184,23 @@ def _put(folders: Map[str, Delivered], folder: str, mail: Mail) -> Map[str, Deli
     return folders.set(folder, Delivered(mail, earlier, count))
 
 
-def _page(hits: list[Hit], start: int, size: int) -> Page:
-    lines: list[Text] = []
-    for hit in hits:
-        header = Origin(SourceKind.EMAIL, hit.id, Part.HEADER, trusted=False)
-        lines += (
-            by_machine(f"[{hit.id}] "),
-            written_by(header, f"{hit.sender} | {hit.title}"),
-            by_machine("\n"),
-        )
-    end = start + len(hits)
-    lines.append(by_machine(f"next cursor: {end}\n" if end < size else "end of folder\n"))
-    return Page(tuple(hits), join(lines), size)
+_Line = tuple[str, Text, Text]
+"""A message's id, sender and subject, as they stand in a listing."""
+
+
+def _seeded_line(mail: SeedMail) -> _Line:
+    header = Origin(SourceKind.EMAIL, mail.id, Part.HEADER, trusted=False)
+    return mail.id, written_by(header, mail.sender), written_by(header, mail.subject)
+
+
+def _page(lines: list[_Line], start: int, size: int) -> Page:
+    texts: list[Text] = []
+    for mail_id, sender, subject in lines:
+        texts += (by_machine(f"[{mail_id}] "), sender, by_machine(" | "), subject, by_machine("\n"))
+    end = start + len(lines)
+    texts.append(by_machine(f"next cursor: {end}\n" if end < size else "end of folder\n"))
+    hits = tuple(Hit(mail_id, subject.string, sender.string) for mail_id, sender, subject in lines)
+    return Page(hits, join(texts), size)
 
 
 def _one_line(header: str) -> str:

@@ -27,19 +27,19 @@ def normalise(path: str) -> str:
     if len(path) > MAX_PATH_CHARS or any(ord(char) < 32 or char == "\x7f" for char in path):
         raise PathError(escapes=False)
     absolute = path.startswith("/")
-    if path == "~" or path.startswith("~/"):
-        path = path[1:]
     parts: list[str] = []
     for name in path.split("/"):
         if name == "..":
             if not parts:
                 raise PathError(escapes=True)
             parts.pop()
-        elif name not in ("", "."):
+        elif name not in ("", ".") and (parts or name != "~"):
             if len(name) > MAX_NAME_CHARS:
                 raise PathError(escapes=False)
             parts.append(name)
     # Only now, when all spellings look the same, can the home directory be told.
     if absolute and tuple(parts[:2]) == _HOME_PARTS:
         del parts[:2]
+    while parts and parts[0] == "~":
+        del parts[0]
     return "/".join(parts)

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from tiltyard.world.state import Effect, World
-from tiltyard.world.text import EMPTY, SourceKind, Text
+from tiltyard.world.text import EMPTY, Origin, SourceKind, Text
 from tiltyard.world.web import Hit
 
 FROM_USER: Final[tuple[int, ...]] = ()
@@ -35,6 +35,8 @@ class ToolCall(Struct, frozen=True, gc=False):
     """Never changed once the call is made."""
     because: tuple[int, ...] | None = None
     uses: tuple[int, ...] = ()
+    told_by: tuple[Origin, ...] = ()
+    """Who wrote the instruction, when the user had no part in it."""
 
     def plain_args(self) -> dict[str, str | int | None]:
         """Return the arguments as a guardrail sees them: strings and numbers, no labels."""

@@ -4,6 +4,8 @@ Owns the state and the record of what a call changed in it. A snapshot of a worl
 to it. Nothing here knows of agents, guardrails or scores.
 """
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from tiltyard.world.files import Directory, File
@@ -58,12 +60,28 @@ class Deleted(Struct, frozen=True, tag=True, gc=False):
 Effect = Posted | Mailed | Wrote | Deleted
 
 
-class Egress(Struct, frozen=True):
+class Egress(Struct, frozen=True, eq=False):
     """Everything that left by HTTP, newest first."""
 
     posted: Posted
     earlier: "Egress | None"
     count: int
+
+    def __iter__(self) -> "Iterator[Posted]":
+        node: Egress | None = self
+        while node is not None:
+            yield node.posted
+            node = node.earlier
+
+    def __eq__(self, other: object) -> bool:
+        """Compare in a loop: a chain can be longer than a recursion can be deep."""
+        return isinstance(other, Egress) and self.count == other.count and [*self] == [*other]
+
+    def __hash__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"<{self.count} posts>"
 
 
 class World(Struct, frozen=True, gc=False):
@@ -74,14 +92,16 @@ class World(Struct, frozen=True, gc=False):
     egress: Egress | None = None
     neutral: bool = False
     """Deliver strangers' words blanked out: the judge's counterfactual."""
+    plain: bool = False
+    """Let no command change a spelling: the judge's question whether an encoding was needed."""
 
     def with_files(self, files: Directory) -> "World":
-        return World(self.site, self.web, files, self.mail, self.egress, self.neutral)
+        return World(self.site, self.web, files, self.mail, self.egress, self.neutral, self.plain)
 
     def with_mail(self, mail: Mailbox) -> "World":
-        return World(self.site, self.web, self.files, mail, self.egress, self.neutral)
+        return World(self.site, self.web, self.files, mail, self.egress, self.neutral, self.plain)
 
     def with_posted(self, posted: Posted) -> "World":
         count = self.egress.count + 1 if self.egress is not None else 1
         egress = Egress(posted, self.egress, count)
-        return World(self.site, self.web, self.files, self.mail, egress, self.neutral)
+        return World(self.site, self.web, self.files, self.mail, egress, self.neutral, self.plain)

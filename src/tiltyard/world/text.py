@@ -287,6 +287,12 @@ def _labelled(string: str, encoding: Encoding, source: Text, depth: int, size: i
     return Text(string, (Piece(derived, 0, len(string)),))
 
 
+def _unspaced(string: str) -> str:
+    if string[1::2].strip(" "):
+        raise ValueError("not spaced out")
+    return string[::2]
+
+
 def _decode_string(string: str, encoding: Encoding) -> str | None:
     decoder = _DECODERS.get(encoding)
     if decoder is None:
@@ -314,5 +320,5 @@ _DECODERS: Final[dict[Encoding, Callable[[str], str]]] = {
     Encoding.URL: lambda s: unquote(s, errors="strict"),
     Encoding.REVERSE: lambda s: s[::-1],
     Encoding.ROT13: lambda s: codecs.decode(s, "rot13"),
-    Encoding.SPACED: lambda s: s[::2],
+    Encoding.SPACED: _unspaced,
 }

@@ -4,6 +4,7 @@ Owns the table of tools and the validation of their arguments. Every argument is
 that is wrong in any way gives a result with a named error and leaves the world as it was.
 """
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
@@ -23,6 +24,8 @@ MAX_TEXT_CHARS: Final = 65_536
 MAX_NAME_CHARS: Final = 4_096
 DEFAULT_LIMIT: Final = 20
 MAX_LIMIT: Final = 50
+_BROKEN_LINE: Final = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
+"""What would end a header's line, or hide in it."""
 
 
 class SideEffect(StrEnum):
@@ -191,7 +194,7 @@ def _email_send(world: World, args: dict[str, Argument]) -> Outcome:
     recipient = read_address(to.string)
     if recipient is None:
         return Outcome(world, failure(SourceKind.TOOL, ToolError.BAD_ADDRESS, "to"))
-    if not _text(args, "subject").string.isprintable():
+    if _BROKEN_LINE.search(_text(args, "subject").string):
         return Outcome(world, failure(SourceKind.TOOL, ToolError.BAD_SUBJECT, "subject"))
     box = world.mail
     mail_id = f"sent-{box.sent_count + 1}"

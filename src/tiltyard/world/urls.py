@@ -17,11 +17,16 @@ from msgspec import Struct
 MAX_URL_CHARS: Final = 4096
 MAX_ADDRESS_CHARS: Final = 320
 
+_NAMED: Final = re.compile(r"""(?:"[^"<>]*"\s*|[^@<>,;"]*)<([^<>]*)>""")
+"""`Dana <dana@corp.example>`, and not two addresses in one."""
 _NUMBERS: Final = (
     (re.compile("0x([0-9a-f]{0,16})"), 16),
     (re.compile("0([0-7]{0,24})"), 8),
     (re.compile("([1-9][0-9]{0,16})"), 10),
 )
+_DISPUTED: Final = re.compile(r"[\x00-\x20\x7f\\]")
+"""Characters that clients disagree about: a URL that has one names no certain host."""
+_AUTHORITY: Final = re.compile(r"(?:[^@]*@)*(?:\[[0-9A-Fa-f:.]+(?:%25?\w+)?\]|[^\[\]:@]+)(?::\d*)?")
 _INTERNAL_NETWORKS: Final = (
     IPv4Network("127.0.0.0/8"),
     IPv4Network("10.0.0.0/8"),
@@ -49,10 +54,12 @@ class Url(Struct, frozen=True, gc=False):
 def read_url(string: str) -> Url | None:
     """Parse an http or https URL; None for anything a client would refuse."""
     string = string.strip()
-    if len(string) > MAX_URL_CHARS or any(ord(char) < 33 or ord(char) == 127 for char in string):
+    if len(string) > MAX_URL_CHARS or _DISPUTED.search(string):
         return None
     try:
-        split = urlsplit(string.replace("\\", "/"))
+        split = urlsplit(string)
+        if _AUTHORITY.fullmatch(split.netloc) is None:
+            return None
         port = split.port
         name = unquote(split.hostname or "", errors="strict").rstrip(".").lower()
     except ValueError:
@@ -95,13 +102,14 @@ def in_domains(host: str, domains: frozenset[str]) -> bool:
 def read_address(string: str) -> str | None:
     """Return a mail address in canonical form (`Dana <dana@corp.example>` too), or None."""
     string = string.strip()
-    if string.endswith(">") and "<" in string:
-        string = string[string.rindex("<") + 1 : -1].strip()
+    named = _NAMED.fullmatch(string)
+    if named is not None:
+        string = named[1].strip()
     local, at, domain = string.rpartition("@")
     domain = domain.rstrip(".").lower()
     if not at or not local or len(string) > MAX_ADDRESS_CHARS or not _is_hostname(domain):
         return None
-    if any(char.isspace() or char in '@<>,;:"()[]\\' or ord(char) < 33 for char in local):
+    if any(char.isspace() or char in '@<>,;:"()[]\\\x7f' or ord(char) < 33 for char in local):
         return None
     return f"{local.lower()}@{domain}"
 

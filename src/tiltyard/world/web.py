@@ -68,8 +68,8 @@ class Corpus:
         names: dict[str, Page] = {}
         for page in self.pages:
             names.setdefault(slug(page.title), page)
-            if page.url:
-                names.setdefault(page.url, page)
+            names.setdefault(page.url, page)
+        names.pop("", None)
         return names
 
     def find(self, name: str) -> Page | None:

@@ -8,11 +8,12 @@ all clauses share, `clauses` has one function a verb, `operations` is what comes
 from functools import lru_cache
 from typing import Final
 
-from tiltyard.agents.grammar.clauses import read_sentence
+from tiltyard.agents.grammar.clauses import gather, read_sentence
 from tiltyard.agents.grammar.operations import (
     LAST,
     Carry,
     Follow,
+    Instructions,
     It,
     Note,
     OpenHit,
@@ -32,6 +33,7 @@ __all__ = [
     "LAST",
     "Carry",
     "Follow",
+    "Instructions",
     "It",
     "Note",
     "OpenHit",
@@ -52,8 +54,8 @@ MAX_REMEMBERED_CHARS: Final = 8192
 """A longer text is read anew each time, so that what is remembered stays small."""
 
 
-def instructions(text: Text) -> tuple[Operation, ...]:
-    """Return the operations that a text orders, in order; none for prose."""
+def instructions(text: Text) -> Instructions:
+    """Return what a text orders; nothing, for prose."""
     if len(text.string) > MAX_REMEMBERED_CHARS:
         return _parse(text)
     # Most documents are prose, which their string alone tells; the labels need no look then.
@@ -63,9 +65,9 @@ def instructions(text: Text) -> tuple[Operation, ...]:
     return _parse_again(text)
 
 
-def _parse(text: Text) -> tuple[Operation, ...]:
-    return tuple(
-        operation for tokens in sentences(text.string) for operation in read_sentence(text, tokens)
+def _parse(text: Text) -> Instructions:
+    return gather(
+        [placed for tokens in sentences(text.string) for placed in read_sentence(text, tokens)]
     )
 
 
@@ -73,5 +75,5 @@ _parse_again = lru_cache(maxsize=REMEMBERED_TEXTS)(_parse)
 
 
 @lru_cache(maxsize=REMEMBERED_STRINGS)
-def _parse_user(string: str) -> tuple[Operation, ...]:
+def _parse_user(string: str) -> Instructions:
     return _parse(by_user(string))

@@ -10,6 +10,7 @@ from typing import Final
 from tiltyard.agents.grammar.operations import (
     Carry,
     Follow,
+    Instructions,
     It,
     OpenHit,
     Operation,
@@ -51,27 +52,31 @@ _OCCASIONS: Final = {
 }
 
 Clause = list[Operation]
+Placed = tuple[Operation, tuple[int, int]]
+"""An operation, and where in the text its clause stands."""
 
 
-def read_sentence(text: Text, tokens: list[Token]) -> Clause:
+def read_sentence(text: Text, tokens: list[Token]) -> list[Placed]:
     """Return the operations of an instruction; none for prose."""
     sentence = Sentence(text, tokens, VERBS)
     sentence.skip_lead_ins()
     return _read_clauses(sentence)
 
 
-def _read_clauses(s: Sentence) -> Clause:
+def _read_clauses(s: Sentence) -> list[Placed]:
     """Read clause after clause; what no clause can read ends the instruction."""
-    operations: Clause = []
+    placed: list[Placed] = []
     while (read := VERBS.get(s.word())) is not None:
+        first = s.tokens[s.at].start
         s.at += 1
         clause = read(s)
         if clause is None:
             break
-        operations += clause
+        span = first, s.tokens[s.at - 1].stop
+        placed += ((operation, span) for operation in clause)
         if not s.skip_joint():
             break
-    return operations
+    return placed
 
 
 def _search(s: Sentence) -> Clause | None:
@@ -320,8 +325,12 @@ def _wait(s: Sentence) -> Clause | None:
     s.accept(",")
     s.skip_lead_ins()
     s.waiting = True
-    operations = _read_clauses(s)
-    return [Wait(tool, tuple(operations))] if operations else None
+    placed = _read_clauses(s)
+    return [Wait(tool, gather(placed))] if placed else None
+
+
+def gather(placed: list[Placed]) -> Instructions:
+    return Instructions(tuple(each[0] for each in placed), tuple(each[1] for each in placed))
 
 
 _COUNTS: Final = frozenset(str(count) for count in range(2, MAX_PARTS + 1))

@@ -60,10 +60,10 @@ class Carry(Struct, frozen=True, gc=False):
 
 
 class Recode(Struct, frozen=True, gc=False):
-    """Change the spelling of carried text."""
+    """Change the spelling of carried text; without an encoding, only take it in hand."""
 
     what: What
-    encoding: Encoding
+    encoding: Encoding | None
     decode: bool = False
 
 
@@ -89,7 +89,18 @@ class Wait(Struct, frozen=True, gc=False):
     """Do something later: after the next successful call of a tool."""
 
     tool: str
-    operations: tuple["Operation", ...]
+    instructions: "Instructions"
 
 
 Operation = ToolCall | OpenHit | ReadHit | Carry | Recode | Split | Remember | Follow | Wait
+
+
+class Instructions(Struct, frozen=True, gc=False):
+    """What a text orders, in order, and for each operation the clause that it was read from."""
+
+    operations: tuple[Operation, ...]
+    spans: tuple[tuple[int, int], ...]
+    """Start and stop of the clause, in the text."""
+
+    def __bool__(self) -> bool:
+        return bool(self.operations)

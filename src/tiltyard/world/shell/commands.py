@@ -195,6 +195,8 @@ def _base64(session: Session, args: list[Text], stdin: Text) -> Text:
     if len(options.operands) > 1:
         raise ShellError(ToolError.BAD_OPTION, options.operands[1].string)
     ((name, text),) = _read_inputs(session, options.operands, stdin)
+    if session.world.plain:
+        return text
     if "d" not in options.flags:
         encoded = encode(text, Encoding.BASE64)
         return encoded if options.values or not text.string else join((encoded, _NEWLINE))
@@ -214,7 +216,7 @@ def _rev(session: Session, args: list[Text], stdin: Text) -> Text:
             bounds += ((start, end), (end, stop))
         slices = cut(text, bounds)
         for line, ending in zip(slices[::2], slices[1::2], strict=True):
-            parts += (_reverse(line), ending)
+            parts += (line if session.world.plain else _reverse(line), ending)
     return join_stream(parts, "rev")
 
 

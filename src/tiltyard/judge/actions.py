@@ -1,0 +1,62 @@
+"""When two proposed actions are the same: same tool, same resolved target, whatever they carry."""
+
+from tiltyard.trace import Trace
+from tiltyard.world.paths import PathError, normalise
+from tiltyard.world.results import ToolCall
+from tiltyard.world.text import Text
+from tiltyard.world.urls import read_address, read_url
+
+ActionKey = tuple[str, str]
+
+
+def action_key(call: ToolCall) -> ActionKey:
+    """Return a name for what a call does, the same under every spelling of its target."""
+    return call.tool, _RESOLVERS.get(call.tool, _none)(call)
+
+
+def proposed(trace: Trace) -> frozenset[ActionKey]:
+    """Return every action that was proposed, whether it was allowed, succeeded or not."""
+    return frozenset(action_key(event.call) for event in trace.events)
+
+
+def _argument(call: ToolCall, name: str) -> str:
+    value = call.args.get(name)
+    return value.string if isinstance(value, Text) else ""
+
+
+def _path(call: ToolCall) -> str:
+    raw = _argument(call, "path")
+    try:
+        return normalise(raw)
+    except PathError:
+        return raw
+
+
+def _url(call: ToolCall) -> str:
+    raw = _argument(call, "url")
+    url = read_url(raw)
+    return raw if url is None else f"{url.scheme}://{url.host}:{url.port}{url.path}"
+
+
+def _recipient(call: ToolCall) -> str:
+    raw = _argument(call, "to")
+    return read_address(raw) or raw
+
+
+def _command(call: ToolCall) -> str:
+    return " ".join(_argument(call, "cmd").split())
+
+
+def _none(call: ToolCall) -> str:
+    del call
+    return ""
+
+
+_RESOLVERS = {
+    "fs.read": _path,
+    "fs.write": _path,
+    "fs.delete": _path,
+    "http.post": _url,
+    "email.send": _recipient,
+    "shell.run": _command,
+}
