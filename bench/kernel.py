@@ -105,8 +105,11 @@ def install_peer() -> None:
     print("Installing the peer into .venv-peer ...", flush=True)
     subprocess.run([sys.executable, "-m", "venv", PEER_VENV], check=True)
     for packages in PEER_PACKAGES:
-        pip = [PEER_PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, *packages], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            [PEER_PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages],
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
     (PEER_VENV / ".done").touch()
 
 

@@ -8,6 +8,7 @@ import random
 import sys
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,5 +87,10 @@ def load() -> dict[str, float]:
 
 if __name__ == "__main__":
     task = json.load(sys.stdin)
-    verbs = {"walk": walk, "pairs": pairs, "memory": memory, "load": load}
+    verbs: dict[str, Callable[..., dict[str, float]]] = {
+        "walk": walk,
+        "pairs": pairs,
+        "memory": memory,
+        "load": load,
+    }
     print(json.dumps(verbs[task.pop("verb")](**task)))

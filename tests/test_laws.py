@@ -1,10 +1,14 @@
-"""The laws of the kernel, as properties: 1 (restore equals replay), 2 (same everywhere), 8 (cost is local)."""
+"""The laws of the kernel, as properties.
+
+Law 1: restore equals replay. Law 2: same input, same digest, everywhere. Law 8: cost is local.
+"""
 
 import os
 import subprocess
 import sys
 from collections import Counter, deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,12 +162,11 @@ for name in ("none", "data-flow", "slotted"):
 """
 
 
-def test_same_digest_under_every_hash_seed(tmp_path: object) -> None:
+def test_same_digest_under_every_hash_seed() -> None:
     """Law 2: nothing in a result depends on the order of a set or a dict of strings."""
-    del tmp_path
     outputs = {
         subprocess.run(
-            [sys.executable, "-c", _PLAY, os.path.dirname(__file__)],
+            [sys.executable, "-c", _PLAY, Path(__file__).parent],
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,

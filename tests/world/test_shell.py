@@ -12,7 +12,6 @@ from tiltyard.world.results import Outcome, ToolError
 from tiltyard.world.scenario import Labels, Protected, Scenario
 from tiltyard.world.shell import run_command
 from tiltyard.world.shell.glob import match, read_pattern
-from tiltyard.world.shell.syntax import cut
 from tiltyard.world.state import Deleted, Posted, World, Wrote
 from tiltyard.world.text import (
     MACHINE,
@@ -24,6 +23,7 @@ from tiltyard.world.text import (
     Text,
     by_machine,
     by_user,
+    cut,
     join,
     written_by,
 )
