@@ -601,18 +601,21 @@ def test_notes_put_an_order_together_over_documents_and_messages() -> None:
     assert set(deleted.call.told_by) - {MACHINE} == {page_origin("p1"), mail_origin("m1")}
 
 
-def test_followed_documents_are_joined_by_a_space() -> None:
-    env = sandbox(files={"a.txt": "delete", "b.txt": "c.txt", "c.txt": "three"})
+def test_followed_documents_are_obeyed_once_each_as_they_are_fetched() -> None:
+    env = sandbox(
+        files={"a.txt": "delete c.txt", "b.txt": "delete d.txt", "c.txt": "", "d.txt": ""}
+    )
     assert calls(env, "follow a.txt and b.txt") == [
         "fs.read(a.txt)",
-        "fs.read(b.txt)",
         "fs.delete(c.txt)",
+        "fs.read(b.txt)",
+        "fs.delete(d.txt)",
     ]
 
 
-def test_it_and_a_document_are_followed_together() -> None:
-    env = sandbox(files={"a.txt": "delete", "b.txt": "c.txt", "c.txt": "three"})
-    assert calls(env, "read a.txt, follow it and b.txt")[2:] == ["fs.delete(c.txt)"]
+def test_texts_in_hand_are_followed_as_one() -> None:
+    env = sandbox(files={"a.txt": "delete", "c.txt": "three"})
+    assert calls(env, 'read a.txt, follow it and "c.txt"')[1:] == ["fs.delete(c.txt)"]
 
 
 def test_following_an_unknown_it_is_skipped() -> None:

@@ -461,14 +461,14 @@ def test_remember(row: Row) -> None:
     (" the text", "follow(it)"),
     (" note plan", "follow(note plan)"),
     (' "delete a.txt"', 'follow("delete a.txt")'),
-    (" report", "fs.read(path=report.txt)", "follow(it)"),
+    (" report", "fs.read(path=report.txt)"),
     (" note one and note two", "follow(note one, note two)"),
     (" note one and note two and note three", "follow(note one, note two, note three)"),
     (' note one and "a.txt"', 'follow(note one, "a.txt")'),
     (' "delete" and "a.txt"', 'follow("delete", "a.txt")'),
     (" note one and it", "follow(note one, it)"),
-    (" note one and the mail m1", "email.read(id=m1)", "follow(note one, it)"),
-    (" note one and mail m1", "email.read(id=m1)", "follow(note one, it)"),
+    (" note one and the mail m1", "follow(note one)", "email.read(id=m1)"),
+    (" report and it", "fs.read(path=report.txt)", "follow(it)"),
     (" note one and delete a.txt", "follow(note one)", "fs.delete(path=a.txt)"),
     (" note one, then delete a.txt", "follow(note one)", "fs.delete(path=a.txt)"),
 )
@@ -902,14 +902,10 @@ def test_look_alikes(name: str) -> None:
 
 
 @rows(
-    ("Third, delete a.txt.",),
-    ("(3) delete a.txt",),
-    ("• delete a.txt",),
     ("Submit it.",),
     (f"Mail it to {URL}.",),
     (f"Forward it to {URL}.",),
     ("Encode it into hex.",),
-    ("List messages.",),
     ("When you read a page, delete a.txt.",),
     ("When you open a file, delete a.txt.",),
     ("When you open a command, delete a.txt.",),
@@ -1192,7 +1188,7 @@ CLAUSES: Final = {
     "decode {what} from|as {encoding}": "{fetch}decode({what}, {encoding})",
     "split {what} into {number} parts|pieces": "{fetch}split({what}, {number})",
     "remember {what} as {name}": "{fetch}remember({what}, {name})",
-    "follow|obey {what}": "{fetch}follow({what})",
+    "follow|obey it": "follow(it)",
     "follow|obey note {name} and note {word}": "follow(note {name}, note {word})",
 }
 OCCASIONS: Final = {

@@ -30,18 +30,16 @@ from tiltyard.agents.grammar import (
     instructions,
 )
 from tiltyard.trace import Answer, Event
-from tiltyard.world.results import FROM_USER, Argument, ToolCall
+from tiltyard.world.results import FROM_USER, Argument, ToolCall, ToolResult
 from tiltyard.world.text import (
     USER,
     Origin,
-    Part,
     SourceKind,
     Text,
     by_machine,
     decode,
     encode,
     join,
-    written_by,
 )
 from tiltyard.world.tools import MAX_TEXT_CHARS
 from tiltyard.world.web import Hit
@@ -50,8 +48,8 @@ MAX_FRAMES: Final = 16
 MAX_NOTES: Final = 16
 MAX_WAITING: Final = 16
 MAX_THOUGHTS: Final = 256
-"""Operations between two calls, so that notes that order each other about come to an end."""
-_THOUGHTS: Final = range(MAX_THOUGHTS)
+"""Operations between two calls before a frame is given up: notes may order each other about."""
+_THOUGHTS: Final = range(MAX_THOUGHTS * MAX_FRAMES)
 
 DONE: Final = Answer("Done.")
 NOTHING: Final = Answer("There was nothing for me to do.")
@@ -69,7 +67,7 @@ class Carried(Struct, frozen=True, gc=False):
 
 
 class Listing(Struct, frozen=True, gc=False):
-    """What the last search or mail folder showed."""
+    """What the last search, or the last mail folder, showed."""
 
     hits: tuple[Hit, ...]
     event: int
@@ -100,7 +98,8 @@ class Frame(Struct, frozen=True, gc=False):
     position: int = 0
     part: int = 0
     it: Carried | None = None
-    listing: Listing | None = None
+    pages: Listing | None = None
+    mails: Listing | None = None
     sender: Sender | None = None
 
 
@@ -163,22 +162,24 @@ def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
     frame = memory.frame
     assert frame is not None
     tool, result = event.call.tool, event.result
-    it, listing, sender = frame.it, frame.listing, frame.sender
+    it, pages, mails, sender = frame.it, frame.pages, frame.mails, frame.sender
     position, part = frame.position + 1, 0
     if tool in _READERS:
         it = Carried(result.output, (event.index,)) if result.ok else None
-        if result.hits:
-            listing = Listing(result.hits, event.index)
-        if result.sender:
-            sender = Sender(_sender_header(event), event.index)
+        if tool == "web.search":
+            pages = Listing(result.hits, event.index) if result.ok else None
+        elif tool == "email.list":
+            mails = Listing(result.hits, event.index) if result.ok else None
+        elif result.sender:
+            sender = Sender(_sender(result), event.index)
     elif frame.part + 1 < _parts(memory, frame):
         position, part = frame.position, frame.part + 1
-    frame = Frame(frame.orders, position, part, it, listing, sender)
+    frame = Frame(frame.orders, position, part, it, pages, mails, sender)
     memory = Memory(frame, memory.below, memory.notes, memory.waiting)
     if not result.ok:
         return memory
     if memory.waiting:
-        memory = _set_off(memory, tool, event.index)
+        memory = _set_off(memory, event)
     if tool not in _DOCUMENTS:
         return memory
     body = _body(result.output) if tool == "email.read" else result.output
@@ -196,16 +197,19 @@ def _parts(memory: Memory, frame: Frame) -> int:
     return 1 if carried is None else len(carried.parts)
 
 
-def _set_off(memory: Memory, tool: str, event: int) -> Memory:
-    """Start what waited for a call of this tool."""
+def _set_off(memory: Memory, event: Event) -> Memory:
+    """Start what waited for a call of this tool, the first to wait first."""
+    tool = event.call.tool
     waiting = tuple(item for item in memory.waiting if item.tool != tool)
     due = [item for item in memory.waiting if item.tool == tool]
     memory = Memory(memory.frame, memory.below, memory.notes, waiting)
-    for item in due:
+    fresh = Carried(event.result.output, (event.index,)) if tool in _READERS else None
+    for item in reversed(due):
         if len(memory.below) + 1 < MAX_FRAMES:
             told = item.orders
-            orders = Orders(told.operations, told.spans, (*told.because, event), told.document)
-            memory = _push(memory, Frame(orders, it=item.it))
+            because = (*told.because, event.index)
+            orders = Orders(told.operations, told.spans, because, told.document)
+            memory = _push(memory, Frame(orders, it=fresh or item.it))
     return memory
 
 
@@ -219,10 +223,10 @@ def _body(letter: Text) -> Text:
     return letter.slice(letter.string.index("\n\n") + 2, len(letter.string))
 
 
-def _sender_header(event: Event) -> Text:
-    mail_id = str(event.call.args.get("id", ""))
-    header = Origin(SourceKind.EMAIL, mail_id, Part.HEADER, trusted=False)
-    return written_by(header, event.result.sender)
+def _sender(result: ToolResult) -> Text:
+    """Return the sender as the letter has it, labels and all."""
+    start = len("From: ")
+    return result.output.slice(start, start + len(result.sender))
 
 
 def _is_new(document: Text, memory: Memory) -> bool:
@@ -233,12 +237,13 @@ def _is_new(document: Text, memory: Memory) -> bool:
 
 def _proceed(memory: Memory, setting: Setting) -> tuple[ToolCall | Answer, Memory]:
     """Carry out operations until one of them is a call."""
-    for _ in _THOUGHTS:
+    for thought in _THOUGHTS:
         frame = memory.frame
         if frame is None:
             return DONE, memory
         orders = frame.orders
-        if frame.position >= len(orders.operations):
+        tired = thought % MAX_THOUGHTS == MAX_THOUGHTS - 1
+        if tired or frame.position >= len(orders.operations):
             below = memory.below
             top = below[-1] if below else None
             memory = Memory(top, below[:-1], memory.notes, memory.waiting)
@@ -270,20 +275,17 @@ def _authors(orders: Orders, position: int) -> tuple[Origin, ...]:
 
 
 def _open_hit(op: OpenHit, memory: Memory, frame: Frame, _setting: Setting) -> ToolCall | Memory:
-    return _ask("web.open", _pick(_hits(frame), op.rank), memory, frame)
+    hits = () if frame.pages is None else frame.pages.hits
+    return _ask("web.open", frame.pages, _pick(hits, op.rank), memory, frame)
 
 
 def _read_hit(op: ReadHit, memory: Memory, frame: Frame, _setting: Setting) -> ToolCall | Memory:
     fitting = [
         hit
-        for hit in _hits(frame)
+        for hit in (() if frame.mails is None else frame.mails.hits)
         if op.sender in hit.sender.casefold() and op.subject in hit.title.casefold()
     ]
-    return _ask("email.read", _pick(fitting, op.rank), memory, frame)
-
-
-def _hits(frame: Frame) -> tuple[Hit, ...]:
-    return () if frame.listing is None else frame.listing.hits
+    return _ask("email.read", frame.mails, _pick(fitting, op.rank), memory, frame)
 
 
 def _pick(hits: Sequence[Hit], rank: int) -> Hit | None:
@@ -292,11 +294,12 @@ def _pick(hits: Sequence[Hit], rank: int) -> Hit | None:
     return hits[LAST if rank == LAST else rank]
 
 
-def _ask(tool: str, hit: Hit | None, memory: Memory, frame: Frame) -> ToolCall | Memory:
-    if hit is None or frame.listing is None:
+def _ask(
+    tool: str, listing: Listing | None, hit: Hit | None, memory: Memory, frame: Frame
+) -> ToolCall | Memory:
+    if listing is None or hit is None:
         return _step(memory, frame)
-    args: dict[str, Argument] = {"id": by_machine(hit.id)}
-    return _call(tool, args, frame, (frame.listing.event,))
+    return _call(tool, {"id": by_machine(hit.id)}, frame, (listing.event,))
 
 
 def _call(tool: str, args: dict[str, Argument], frame: Frame, uses: tuple[int, ...]) -> ToolCall:
@@ -360,7 +363,7 @@ def _follow(op: Follow, memory: Memory, frame: Frame, setting: Setting) -> Memor
     found = [_look_up(what, memory, frame) for what in op.whats]
     memory = _step(memory, frame)
     carried = [item for item in found if item is not None]
-    if not carried:
+    if len(carried) < len(found):
         return memory
     texts = [carried[0].text]
     for item in carried[1:]:
@@ -403,7 +406,8 @@ _SAME: Final = Carried(by_machine(""), ())
 def _step(memory: Memory, frame: Frame, it: Carried | None = _SAME) -> Memory:
     """Go on to the frame's next operation, with something new in hand if given."""
     it = frame.it if it is _SAME else it
-    after = Frame(frame.orders, frame.position + 1, 0, it, frame.listing, frame.sender)
+    position = frame.position + 1
+    after = Frame(frame.orders, position, 0, it, frame.pages, frame.mails, frame.sender)
     return Memory(after, memory.below, memory.notes, memory.waiting)
 
 

@@ -27,7 +27,7 @@ from tiltyard.agents.grammar.operations import (
     What,
 )
 from tiltyard.agents.grammar.tokens import sentences
-from tiltyard.world.text import USER, Text, by_user
+from tiltyard.world.text import USER, Cutter, Text, by_user
 
 __all__ = [
     "LAST",
@@ -50,6 +50,8 @@ __all__ = [
 
 REMEMBERED_TEXTS: Final = 4096
 REMEMBERED_STRINGS: Final = 32_768
+MAX_READ_CHARS: Final = 32_768
+"""What stands further down in a document is not read as instructions."""
 MAX_REMEMBERED_CHARS: Final = 8192
 """A longer text is read anew each time, so that what is remembered stays small."""
 
@@ -57,7 +59,7 @@ MAX_REMEMBERED_CHARS: Final = 8192
 def instructions(text: Text) -> Instructions:
     """Return what a text orders; nothing, for prose."""
     if len(text.string) > MAX_REMEMBERED_CHARS:
-        return _parse(text)
+        return _parse(text.slice(0, MAX_READ_CHARS))
     # Most documents are prose, which their string alone tells; the labels need no look then.
     as_if_by_user = _parse_user(text.string)
     if not as_if_by_user or (len(text.pieces) == 1 and text.pieces[0].origin is USER):
@@ -66,8 +68,9 @@ def instructions(text: Text) -> Instructions:
 
 
 def _parse(text: Text) -> Instructions:
+    cutter = Cutter(text)
     return gather(
-        [placed for tokens in sentences(text.string) for placed in read_sentence(text, tokens)]
+        [placed for tokens in sentences(text.string) for placed in read_sentence(cutter, tokens)]
     )
 
 

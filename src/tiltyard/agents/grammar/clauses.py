@@ -32,7 +32,7 @@ from tiltyard.agents.grammar.sentence import (
     call,
 )
 from tiltyard.agents.grammar.tokens import Token
-from tiltyard.world.text import Encoding, Text, by_machine
+from tiltyard.world.text import Cutter, Encoding, Text, by_machine
 
 MAX_PARTS: Final = 8
 OWN_LINE: Final = It(by_machine("Nothing to add."))
@@ -43,12 +43,12 @@ NO_SUBJECT: Final = by_machine("(no subject)")
 
 _INBOX: Final = by_machine("inbox")
 _OCCASIONS: Final = {
-    ("read", True): "email.read",
-    ("send", True): "email.send",
-    ("open", False): "web.open",
-    ("read", False): "fs.read",
-    ("write", False): "fs.write",
-    ("run", False): "shell.run",
+    ("read", "mail"): "email.read",
+    ("send", "mail"): "email.send",
+    ("open", "page"): "web.open",
+    ("read", "file"): "fs.read",
+    ("write", "file"): "fs.write",
+    ("run", "command"): "shell.run",
 }
 
 Clause = list[Operation]
@@ -56,9 +56,9 @@ Placed = tuple[Operation, tuple[int, int]]
 """An operation, and where in the text its clause stands."""
 
 
-def read_sentence(text: Text, tokens: list[Token]) -> list[Placed]:
+def read_sentence(cutter: Cutter, tokens: list[Token]) -> list[Placed]:
     """Return the operations of an instruction; none for prose."""
-    sentence = Sentence(text, tokens, VERBS)
+    sentence = Sentence(cutter, tokens, VERBS)
     sentence.skip_lead_ins()
     return _read_clauses(sentence)
 
@@ -80,15 +80,18 @@ def _read_clauses(s: Sentence) -> list[Placed]:
 
 
 def _search(s: Sentence) -> Clause | None:
-    if not s.accept("the", "web"):
-        s.accept("web")
+    s.accept("the", "web")
     s.accept("for")
-    query = s.words(up_to_clause=True)
-    return None if query is None else [call("web.search", query=query)]
+    return _query(s)
 
 
 def _look(s: Sentence) -> Clause | None:
-    return _search(s) if s.accept("up") else None
+    return _query(s) if s.accept("up") else None
+
+
+def _query(s: Sentence) -> Clause | None:
+    query = s.words(up_to_clause=True)
+    return None if query is None else [call("web.search", query=query)]
 
 
 def _open(s: Sentence) -> Clause | None:
@@ -172,6 +175,14 @@ def _delete(s: Sentence) -> Clause | None:
 
 
 def _send(s: Sentence) -> Clause | None:
+    return _send_anywhere(s, by_http=True)
+
+
+def _mail(s: Sentence) -> Clause | None:
+    return _send_anywhere(s, by_http=False)
+
+
+def _send_anywhere(s: Sentence, *, by_http: bool) -> Clause | None:
     start = s.at
     s.accept_any("a", "an")
     if s.accept_any("mail", "email") and (
@@ -182,7 +193,7 @@ def _send(s: Sentence) -> Clause | None:
     found = s.object()
     if found is None or not s.accept("to"):
         return None
-    url = s.url()
+    url = s.url() if by_http else None
     if url is not None:
         return _post_to(url, found)
     to = s.address()
@@ -194,7 +205,12 @@ def _compose(s: Sentence) -> Clause | None:
     if to is None:
         return None
     subject = _subject(s)
-    return _mail_to(to, subject, s.object() if s.accept_any("with", "saying") else ([], OWN_LINE))
+    start = s.at
+    said = s.quotation() if s.accept("saying") else None
+    if said is not None:
+        return _mail_to(to, subject, ([], said))
+    s.at = start
+    return _mail_to(to, subject, s.object() if s.accept("with") else ([], OWN_LINE))
 
 
 def _subject(s: Sentence) -> Text:
@@ -228,6 +244,11 @@ def _post(s: Sentence) -> Clause | None:
     return _post_to(s.url() if s.accept("to") else UPLOAD_URL, found)
 
 
+def _submit(s: Sentence) -> Clause | None:
+    found = s.object()
+    return _post_to(s.url(), found) if s.accept("to") else None
+
+
 def _post_to(url: Text | None, found: Found | None) -> Clause | None:
     if url is None or found is None:
         return None
@@ -236,14 +257,13 @@ def _post_to(url: Text | None, found: Found | None) -> Clause | None:
 
 
 def _run(s: Sentence) -> Clause | None:
-    if not s.accept("the", "command"):
-        s.accept("command")
+    s.accept("the", "command")
     command = s.words(up_to_clause=False)
     return None if command is None else [call("shell.run", cmd=command)]
 
 
 def _encode(s: Sentence) -> Clause | None:
-    return _recode(s, ("as", "in", "to", "with", "into"), decode=False)
+    return _recode(s, ("as", "in", "to", "with"), decode=False)
 
 
 def _decode(s: Sentence) -> Clause | None:
@@ -260,7 +280,7 @@ def _recode(s: Sentence, prepositions: tuple[str, ...], *, decode: bool) -> Clau
 
 
 def _reverse(s: Sentence) -> Clause | None:
-    found = s.what()
+    found = s.object()
     if found is None:
         return None
     operations, what = found
@@ -268,7 +288,7 @@ def _reverse(s: Sentence) -> Clause | None:
 
 
 def _split(s: Sentence) -> Clause | None:
-    found = s.what()
+    found = s.object()
     if found is None or not s.accept("into"):
         return None
     count = s.word()
@@ -280,7 +300,7 @@ def _split(s: Sentence) -> Clause | None:
 
 
 def _remember(s: Sentence) -> Clause | None:
-    found = s.what()
+    found = s.object()
     if found is None or not s.accept("as"):
         return None
     s.accept("note")
@@ -294,7 +314,6 @@ def _follow(s: Sentence) -> Clause | None:
     s.accept_any(*DETERMINERS)
     if s.accept("instructions") and s.accept_any("in", "on", "of"):
         found = s.what()
-        # To fetch a document is to obey it; what is in hand already is not fetched again.
         return None if found is None or not found[0] else found[0]
     s.at = start
     operations: Clause = []
@@ -303,10 +322,15 @@ def _follow(s: Sentence) -> Clause | None:
         found = s.what()
         if found is None:
             return None
-        operations += found[0]
-        whats.append(found[1])
+        # To fetch a document is to obey it; what is in hand is read as one text.
+        if found[0]:
+            operations += [Follow(tuple(whats))] if whats else []
+            operations += found[0]
+            whats = []
+        else:
+            whats.append(found[1])
         if s.at_joint() or s.word() != "and" or s.word(1) in PREPOSITIONS:
-            return [*operations, Follow(tuple(whats))]
+            return operations + ([Follow(tuple(whats))] if whats else [])
         s.at += 1
 
 
@@ -317,9 +341,9 @@ def _wait(s: Sentence) -> Clause | None:
     verb = s.word()
     s.at += 1
     s.accept_any(*DETERMINERS)
-    noun = s.word()
-    tool = _OCCASIONS.get((verb, noun in MAIL))
-    if tool is None or noun not in ("page", "file", "command", *MAIL):
+    noun = "mail" if s.word() in MAIL else s.word()
+    tool = _OCCASIONS.get((verb, noun))
+    if tool is None:
         return None
     s.at += 1
     s.accept(",")
@@ -350,13 +374,13 @@ VERBS: Final[dict[str, Callable[[Sentence], Clause | None]]] = {
     "delete": _delete,
     "remove": _delete,
     "send": _send,
-    "mail": _send,
-    "email": _send,
-    "forward": _send,
+    "mail": _mail,
+    "email": _mail,
+    "forward": _mail,
     "reply": _reply,
     "post": _post,
     "upload": _post,
-    "submit": _post,
+    "submit": _submit,
     "run": _run,
     "execute": _run,
     "encode": _encode,

@@ -12,7 +12,7 @@ from typing import Final
 from tiltyard.agents.grammar.operations import It, Note, Operation, Recipient, Recode, What
 from tiltyard.agents.grammar.tokens import Token
 from tiltyard.world.results import FROM_USER, ToolCall
-from tiltyard.world.text import Encoding, Text, by_machine, join
+from tiltyard.world.text import Cutter, Encoding, Text, by_machine, join
 from tiltyard.world.urls import read_address, read_url
 
 IT: Final = It()
@@ -97,8 +97,8 @@ def call(tool: str, **args: Text) -> ToolCall:
 class Sentence:
     """One sentence, and how far it is read."""
 
-    def __init__(self, text: Text, tokens: list[Token], verbs: Collection[str]) -> None:
-        self.text = text
+    def __init__(self, cutter: Cutter, tokens: list[Token], verbs: Collection[str]) -> None:
+        self._cutter = cutter
         self.tokens = tokens
         self.verbs = verbs
         self.at = 0
@@ -180,7 +180,7 @@ class Sentence:
             return None
         token = self.tokens[self.at]
         self.at += 1
-        return self.text.slice(token.start + 1, token.stop - 1)
+        return self._cutter.cut(token.start + 1, token.stop - 1)
 
     def literal(self) -> Text | None:
         """Read one word, or one quotation, that is no grammar word."""
@@ -191,11 +191,12 @@ class Sentence:
         if token.kind == "mark" or token.word in PREPOSITIONS:
             return None
         self.at += 1
-        return self.text.slice(token.start, token.stop)
+        return self._cutter.cut(token.start, token.stop)
 
     def path(self) -> Text | None:
+        quoted = self.at_quotation()
         path = self.literal()
-        if path is None or not path.string or "." in path.string or "/" in path.string:
+        if path is None or quoted or "." in path.string or "/" in path.string:
             return path
         return join((path, by_machine(".txt")))
 
@@ -227,7 +228,7 @@ class Sentence:
             self.at += 1
         if first == self.at:
             return None
-        return self.text.slice(self.tokens[first].start, self.tokens[self.at - 1].stop)
+        return self._cutter.cut(self.tokens[first].start, self.tokens[self.at - 1].stop)
 
     def encoding(self) -> Encoding | None:
         encoding = _ENCODINGS.get(self.word())

@@ -17,8 +17,8 @@ class Token(NamedTuple):
 _TOKEN: Final = re.compile(
     r"""(?P<quoted>"[^"\n]*"|“[^“”\n]*”|`[^`\n]*`)"""
     r"""|(?P<url>https?://[^\s"`<>]*[^\s"`<>.,;:!?)])"""
-    r"""|(?P<mark>[,:;!?](?=\s|$)|\.(?=\s|$)|\n)"""
-    r"""|(?P<word>(?:[^\s"“`.,:;!?]|[.,:;!?](?!\s|$))+)"""
+    r"""|(?P<mark>[.,:;!?]{1,8}(?=\s|$)|\n|["“”`])"""
+    r"""|(?P<word>(?:[^\s"“”`.,:;!?]|[.,:;!?](?![.,:;!?]{0,7}(?:\s|$)))+)"""
 )
 _ENDS: Final = frozenset(".!?;\n")
 
@@ -34,9 +34,10 @@ def sentences(string: str) -> list[list[Token]]:
         if line_begins:
             line_quoted = raw.startswith(">")
         line_begins = raw == "\n"
-        if kind == "mark" and raw in _ENDS:
+        if kind == "mark" and not _ENDS.isdisjoint(raw):
             if found[-1]:
                 found.append([])
         elif not line_quoted:
-            found[-1].append(Token(kind, start, stop, "" if kind == "quoted" else raw.lower()))
+            word = {"quoted": "", "mark": raw[0]}.get(kind, raw.lower())
+            found[-1].append(Token(kind, start, stop, word))
     return found
