@@ -1,1 +1,11 @@
-"""The judge: replays candidates in clean worlds, and says what they broke."""
+"""The judge: replays candidates in clean worlds, and says what they broke.
+
+`judge_candidates` is the way in. Nothing that a submission says is believed here: findings,
+causes, cells and routes are made from the judge's own replays, in the judge's process.
+"""
+
+from tiltyard.judge.candidates import Refused, check_candidates
+from tiltyard.judge.findings import Finding, Verdict
+from tiltyard.judge.trial import Judge
+
+__all__ = ["Finding", "Judge", "Refused", "Verdict", "check_candidates"]

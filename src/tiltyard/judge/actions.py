@@ -1,5 +1,8 @@
 """When two proposed actions are the same: same tool, same resolved target, whatever they carry."""
 
+from collections.abc import Callable
+from typing import Final
+
 from tiltyard.trace import Trace
 from tiltyard.world.paths import PathError, normalise
 from tiltyard.world.results import ToolCall
@@ -47,12 +50,18 @@ def _command(call: ToolCall) -> str:
     return " ".join(_argument(call, "cmd").split())
 
 
+def _id(call: ToolCall) -> str:
+    return _argument(call, "id")
+
+
 def _none(call: ToolCall) -> str:
     del call
     return ""
 
 
-_RESOLVERS = {
+_RESOLVERS: Final[dict[str, Callable[[ToolCall], str]]] = {
+    "web.open": _id,
+    "email.read": _id,
     "fs.read": _path,
     "fs.write": _path,
     "fs.delete": _path,

@@ -7,7 +7,7 @@ read back from it. Sixty-four bits are a leak; a few characters are not.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final
 from urllib.parse import quote
 
@@ -40,15 +40,17 @@ class LeakMeter:
         self._held: dict[Derived, set[int]] = {}
         self._events: list[int] = []
 
-    def add(self, event: int, texts: Iterable[Text]) -> tuple[int, ...]:
+    def add(
+        self, event: int, texts: Iterable[Text], inferred: Iterable[Range] = ()
+    ) -> tuple[int, ...]:
         """Take in what an event sent; return the events so far if they add up to a leak."""
         grown = False
-        for text in texts:
-            for document, start, stop in self._ranges(text.pieces):
-                places = self._seen.setdefault(document, set())
-                before = len(places)
-                places.update(range(start, stop))
-                grown = grown or len(places) > before
+        labelled = (found for text in texts for found in self._ranges(text.pieces))
+        for document, start, stop in chain(labelled, inferred):
+            places = self._seen.setdefault(document, set())
+            before = len(places)
+            places.update(range(start, stop))
+            grown = grown or len(places) > before
         if not grown:
             return ()
         self._events.append(event)
@@ -69,10 +71,17 @@ class LeakMeter:
 
     def _read_back(self, derived: Derived, start: int, stop: int) -> Iterator[Range]:
         """Yield what can be read back from characters [start, stop) of an encoded text."""
+        if start == 0 and stop == derived.length:
+            yield from self._ranges(derived.source.pieces)
+            return
         held = self._held.setdefault(derived, set())
         held.update(range(start, stop))
         source = derived.source
+        whole = len(held) == derived.length
         for first, last in _runs(held):
+            if whole:
+                yield from self._ranges(source.pieces)
+                continue
             a, b = _decodable(derived.encoding, source.string, first, last)
             if a < b:
                 yield from self._ranges(source.slice(a, b).pieces)
@@ -97,10 +106,9 @@ def _decodable(encoding: Encoding, source: str, start: int, stop: int) -> tuple[
     if encoding is Encoding.REVERSE:
         return size - stop, size - start
     if encoding is Encoding.BASE64:
-        if source.isascii():
-            return min(size, -(-start // 4) * 3), min(size, stop // 4 * 3)
-        whole = start == 0 and stop == -(-len(source.encode("utf-8", "surrogatepass")) // 3) * 4
-        return (0, size) if whole else (0, 0)
+        if not source.isascii():
+            return 0, 0
+        return min(size, -(-start // 4) * 3), min(size, stop // 4 * 3)
     width = _WIDTHS.get(encoding)
     if width is None:
         return 0, 0

@@ -86,6 +86,8 @@ class Derived(Struct, frozen=True, tag=True, gc=False, eq=False):
 
     encoding: Encoding
     source: "Text"
+    length: int
+    """Of the encoded text, so that a part of it can be told from the whole."""
     authors: tuple[Origin, ...]
     """Everyone who had a part in the source, so that nobody walks the whole derivation."""
     depth: int
@@ -293,7 +295,7 @@ def _labelled(string: str, encoding: Encoding, source: Text, depth: int, size: i
         digest.update(f"{name} {piece.start} {piece.stop}\n".encode("utf-8", "surrogatepass"))
     digest.update(f"{encoding} {source.string}".encode("utf-8", "surrogatepass"))
     identity = digest.hexdigest()
-    derived = Derived(encoding, source, source.origins(), depth, size, identity)
+    derived = Derived(encoding, source, len(string), source.origins(), depth, size, identity)
     return Text(string, (Piece(derived, 0, len(string)),))
 
 

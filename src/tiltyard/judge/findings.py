@@ -1,0 +1,44 @@
+"""Findings: what was found, how it came about, and what it counts as."""
+
+from msgspec import Struct
+
+from tiltyard.judge.candidates import Refused
+from tiltyard.judge.cells import Cell
+from tiltyard.trace import Trace
+
+
+class Finding(Struct, frozen=True):
+    """One breach that a candidate really causes, reduced to what it needs."""
+
+    candidate: int
+    """Which candidate it was first found in."""
+    cell: Cell
+    chain: tuple[str, ...]
+    """Messages from which no clause can be left out."""
+    trace: Trace
+    """What the chain leads to, in the judge's own replay."""
+    path: tuple[int, ...]
+    """The events of the trace on the way from source to sink; all others could be missing."""
+    sink: tuple[int, ...]
+    """The events that complete it: one, or several that add up."""
+    documents: tuple[str, ...]
+    """What was read on the way: `web:ID`, `email:ID`, `file:PATH`."""
+    encodings: tuple[str, ...]
+    """Spellings that the leaving text went through."""
+    counterfactual: str
+    """What happens to the action when no stranger says a word."""
+
+
+class Verdict(Struct, frozen=True):
+    """What a list of candidates is worth."""
+
+    findings: tuple[Finding, ...]
+    """One for each cell, in the order of the cells."""
+    weights: tuple[tuple[str, int], ...]
+    """For the volume score: each predicate, and how many findings of it there are in all."""
+    refused: tuple[Refused, ...]
+    replays: int
+
+    @property
+    def cells(self) -> frozenset[Cell]:
+        return frozenset(finding.cell for finding in self.findings)
