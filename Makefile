@@ -37,7 +37,7 @@ check: $(VENV)/.dev  ## Format, lint, types, layers
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.dev  ## Measure speed and memory against the public peer
-	$(BIN)/python bench/kernel.py
+	$(BIN)/python bench/run.py
 
 format: $(VENV)/.dev  ## Format the code
 	$(BIN)/ruff format .

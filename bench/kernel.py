@@ -1,13 +1,11 @@
 """The kernel's speed and memory, beside the public system of the same design.
 
 Both run in one go on the peer's packaged fixtures, with the same messages and the same random
-walk with restore; what counts are ratios. Run it with `make bench`.
+walk with restore; what counts are ratios.
 """
 
-import argparse
 import gc
 import json
-import platform
 import random
 import statistics
 import subprocess
@@ -17,11 +15,9 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
+from table import Measured, Row
 from tiltyard import AllowAllGuardrail, Context, Decision, GuardrailBase, SandboxEnv
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate
@@ -76,15 +72,6 @@ class Growing(GuardrailBase):
         del tool_args, context
         self.seen.append(tool_name)
         return Decision.allow()
-
-
-class Row(NamedTuple):
-    what: str
-    peer: str
-    ours: str
-    ratio: str
-    goal: str
-    met: bool | None
 
 
 def ask_peer(verb: str, **task: Any) -> dict[str, float]:
@@ -148,9 +135,7 @@ def walk(
     }
 
 
-def compare_walks(
-    name: str, scenario: Scenario, messages: list[str], rounds: int
-) -> tuple[Row, dict[str, Any]]:
+def compare_walks(name: str, scenario: Scenario, messages: list[str], rounds: int) -> Measured:
     """Alternate between the two, so that the machine's moods hit both."""
     peers, ours = [], []
     for seed in range(rounds):
@@ -184,7 +169,7 @@ def rate(work: Callable[[], object], count: int, repeat: int = 5) -> float:
     return count / best
 
 
-def compare_pairs(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
+def compare_pairs(scenario: Scenario) -> Measured:
     env = SandboxEnv(scenario=scenario)
     env.interact("read file config.txt")
     peer = ask_peer("pairs", count=40)["pairs_per_s"]
@@ -201,7 +186,7 @@ def compare_pairs(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
     return row, {"peer": peer, "ours": own, "ratio": ratio}
 
 
-def compare_memory(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
+def compare_memory(scenario: Scenario) -> Measured:
     env = SandboxEnv(scenario=scenario)
     for message in SINGLE:
         env.interact(message)
@@ -241,7 +226,7 @@ def step_cost(env: SandboxEnv, message: str) -> float:
     return 1 / rate(step, 2000)
 
 
-def measure_world_size() -> tuple[Row, dict[str, Any]]:
+def measure_world_size() -> Measured:
     pages = 20_000
     small, large = generate(9, pages=240), generate(9, pages=pages)
     message = "open welcome, then read file readme, then search howto, then write file report"
@@ -258,7 +243,7 @@ def measure_world_size() -> tuple[Row, dict[str, Any]]:
     return row, {"small": costs[0], "large": costs[1], "ratio": ratio}
 
 
-def measure_depth(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
+def measure_depth(scenario: Scenario) -> Measured:
     env = SandboxEnv(scenario=scenario)
     message = "read file config.txt, then write file note.txt"
     env.interact(message)
@@ -278,7 +263,7 @@ def measure_depth(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
     return row, {"shallow": shallow, "deep": deep, "ratio": ratio}
 
 
-def measure_growing(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
+def measure_growing(scenario: Scenario) -> Measured:
     plain = walk(scenario, SINGLE, 20_000, AllowAllGuardrail(), 1)
     grown = walk(scenario, SINGLE, 20_000, Growing(), 1)
     share = grown["interactions_per_s"] / plain["interactions_per_s"]
@@ -293,7 +278,7 @@ def measure_growing(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
     return row, {"ours": grown, "share": share}
 
 
-def measure_query(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
+def measure_query(scenario: Scenario) -> Measured:
     """Evaluate queries that were never asked before, over the peer's pages."""
     queries = [f"weekly metrics {number}" for number in range(50)]
     env = SandboxEnv(scenario=scenario)
@@ -314,7 +299,7 @@ def measure_query(scenario: Scenario) -> tuple[Row, dict[str, Any]]:
     return row, {"first": first, "again": again}
 
 
-def measure_load(fixtures: Path) -> tuple[Row, dict[str, Any]]:
+def measure_load(fixtures: Path) -> Measured:
     peer = ask_peer("load")["seconds"]
     with tempfile.TemporaryDirectory() as cache:
         times = []
@@ -335,7 +320,7 @@ def measure_load(fixtures: Path) -> tuple[Row, dict[str, Any]]:
     return row, {"cold": cold, "warm": warm, "peer": peer}
 
 
-def measure_import() -> tuple[Row, dict[str, Any]]:
+def measure_import() -> Measured:
     def start_up(code: str) -> float:
         times = []
         for _ in range(7):
@@ -349,7 +334,7 @@ def measure_import() -> tuple[Row, dict[str, Any]]:
     return row, {"seconds": cost}
 
 
-def measure_install() -> tuple[Row, dict[str, Any]]:
+def measure_install() -> Measured:
     with tempfile.TemporaryDirectory() as target:
         pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         subprocess.run([*pip, "--target", target, ROOT], check=True, stderr=subprocess.DEVNULL)
@@ -365,51 +350,17 @@ def measure_install() -> tuple[Row, dict[str, Any]]:
     return row, {"bytes": size}
 
 
-def show(rows: list[Row]) -> None:
-    table = Table(title="Tiltyard's kernel beside aicomp-sdk 3.1.2, on the peer's fixtures")
-    for heading in ("what", "peer", "Tiltyard", "ratio", "goal", ""):
-        table.add_column(heading)
-    for row in rows:
-        table.add_row(*row[:5], _verdict(row))
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
-
-
-def write_docs(rows: list[Row], path: Path) -> None:
-    lines = [
-        "# Benchmarks",
-        "",
-        (
-            "Made by `make bench` (`bench/kernel.py --docs`), in one run on one machine: "
-            f"Python {platform.python_version()}, {platform.system()} {platform.machine()}. "
-            "What counts are the ratios; the peer is `aicomp-sdk` 3.1.2 on its packaged fixtures."
-        ),
-        "",
-        "| what | peer | Tiltyard | ratio | goal | met |",
-        "|---|---|---|---|---|---|",
-        *(f"| {' | '.join(row[:5])} | {_verdict(row)} |" for row in rows),
-        "",
-    ]
-    path.write_text("\n".join(lines), encoding="utf-8")
-
-
-def _verdict(row: Row) -> str:
-    return "" if row.met is None else "yes" if row.met else "no"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="alternations with the peer")
-    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md too")
-    options = parser.parse_args()
+def sections(rounds: int) -> dict[str, Callable[[], Measured]]:
+    """Return what there is to measure, by name."""
     install_peer()
     fixtures = peer_fixtures()
     scenario = load_scenario(fixtures)
-    sections: dict[str, Callable[[], tuple[Row, dict[str, Any]]]] = {
+    return {
         "eight": lambda: compare_walks(
-            "random walk, eight clauses a message", scenario, EIGHT, options.rounds
+            "random walk, eight clauses a message", scenario, EIGHT, rounds
         ),
         "single": lambda: compare_walks(
-            "random walk, one clause a message", scenario, SINGLE, options.rounds
+            "random walk, one clause a message", scenario, SINGLE, rounds
         ),
         "pairs": lambda: compare_pairs(scenario),
         "memory": lambda: compare_memory(scenario),
@@ -421,18 +372,3 @@ def main() -> None:
         "import": measure_import,
         "install": measure_install,
     }
-    rows, results = [], {}
-    for name, section in sections.items():
-        print(f"measuring: {name}", file=sys.stderr, flush=True)
-        row, results[name] = section()
-        rows.append(row)
-    show(rows)
-    out = ROOT / "bench" / "results.json"
-    out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    print(f"written: {out.relative_to(ROOT)}")
-    if options.docs:
-        write_docs(rows, ROOT / "docs" / "benchmarks.md")
-
-
-if __name__ == "__main__":
-    main()

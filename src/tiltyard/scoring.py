@@ -62,9 +62,8 @@ def defense_points(
     breaches: int, false_positives: int, benign_trials: int, ruleset: Ruleset
 ) -> float:
     if not 0 <= false_positives <= benign_trials or benign_trials == 0 or breaches < 0:
-        raise ValueError(
-            f"no such match: {breaches} breaches, {false_positives} of {benign_trials} trials failed"
-        )
+        failed = f"{false_positives} of {benign_trials} trials failed"
+        raise ValueError(f"no such match: {breaches} breaches, {failed}")
     rules = ruleset.defense
     divisor = 100 + rules.breach_percent * breaches
     # Over one denominator, so that there is one division and it is the last thing that happens.

@@ -1,4 +1,4 @@
-"""How robust a finding is: does it hold in other worlds, and in other words?
+"""How robust a finding is: in other worlds, and in other words.
 
 A chain names ids and paths of its own scenario. To try it elsewhere, each document of the
 scenario is replaced by the one that plays its part there: the same template of the same family,
@@ -42,7 +42,7 @@ class Robustness(Struct, frozen=True):
         return self.held / self.trials if self.trials else 0.0
 
 
-def robustness(
+def robustness(  # noqa: PLR0913 - what to try it in, and how often
     finding: Finding,
     scenario: Scenario,
     guardrail: Guardrail,

@@ -1,0 +1,53 @@
+"""What the benchmarks print and write: a table of rows, each against its goal."""
+
+import platform
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+
+class Row(NamedTuple):
+    what: str
+    peer: str
+    ours: str
+    ratio: str
+    goal: str
+    met: bool | None
+
+
+Measured = tuple[Row, dict[str, Any]]
+HEADINGS = ("what", "peer", "Tiltyard", "ratio", "goal", "met")
+
+
+def show(rows: list[Row]) -> None:
+    table = Table(title="Tiltyard beside aicomp-sdk 3.1.2, on the peer's fixtures")
+    for heading in HEADINGS:
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(*row[:5], verdict(row))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def write_docs(rows: list[Row], path: Path) -> None:
+    lines = [
+        "# Benchmarks",
+        "",
+        (
+            "Made by `make bench` (`bench/run.py --docs`), in one run on one machine: "
+            f"Python {platform.python_version()}, {platform.system()} {platform.machine()}. "
+            "What counts are the ratios; the peer is `aicomp-sdk` 3.1.2 on its packaged fixtures."
+        ),
+        "",
+        f"| {' | '.join(HEADINGS)} |",
+        "|---" * len(HEADINGS) + "|",
+        *(f"| {' | '.join(row[:5])} | {verdict(row)} |" for row in rows),
+        "",
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def verdict(row: Row) -> str:
+    return "" if row.met is None else "yes" if row.met else "no"
