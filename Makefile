@@ -11,10 +11,12 @@ help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
 
 $(VENV)/.core: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Tiltyard needs Python 3.11 or newer; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || { echo "No venv module: apt-get install python3-venv"; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@command -v "$(PYTHON)" >/dev/null || { echo "There is no $(PYTHON) here; name another: make PYTHON=..."; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Tiltyard needs Python 3.11 or newer, and $(PYTHON) is older. Name another: make PYTHON=..."; exit 1; }
+	@"$(PYTHON)" -m venv $(VENV) || { echo "No venv module: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . || \
+	  { echo "Installing failed, see above. Is there a network, or a package index that pip knows?"; exit 1; }
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core

@@ -266,12 +266,12 @@ def measure_depth(scenario: Scenario) -> Measured:
 def measure_growing(scenario: Scenario) -> Measured:
     plain = walk(scenario, SINGLE, 20_000, AllowAllGuardrail(), 1)
     grown = walk(scenario, SINGLE, 20_000, Growing(), 1)
-    share = grown["interactions_per_s"] / plain["interactions_per_s"]
+    share = plain["interactions_per_s"] / grown["interactions_per_s"]
     row = Row(
         "with a guardrail that keeps a growing list",
         "",
         f"{grown['interactions_per_s']:,.0f} interactions/s",
-        f"{share:.2f} x of allow-all",
+        f"{share:.2f} x the time of allow-all",
         "",
         None,
     )

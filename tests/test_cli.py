@@ -21,7 +21,7 @@ def test_demo_tells_of_harm_done_and_of_harm_stopped() -> None:
     obeyed, stopped = first.split("DataFlowGuardrail")
     assert "=> protected content went to" in obeyed
     assert "denied" in stopped
-    assert "=> nothing happened" in stopped
+    assert "=> stopped" in stopped
     missed = told.split("A file came from outside")[1].split("And an honest task.")[0]
     assert missed.count("because a document said so") + missed.count("went to") >= 2
 

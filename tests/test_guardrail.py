@@ -30,8 +30,9 @@ from tiltyard import (
 from tiltyard.agent import View
 from tiltyard.decision import Fault
 from tiltyard.keeping import StateError
-from tiltyard.redaction import redact
+from tiltyard.redaction import NotARedactionError, redact
 from tiltyard.trace import Answer, Event, Trace
+from tiltyard.world.generate import generate
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.results import ToolCall, ToolError, ToolResult
 from tiltyard.world.scenario import Labels, Protected, Scenario
@@ -175,7 +176,7 @@ class TestDecisions:
 
     @pytest.mark.parametrize("guardrail", [GuardrailBase, object(), "allow", lambda: None])
     def test_what_is_no_guardrail_is_refused_at_once(self, guardrail: Any) -> None:
-        with pytest.raises(TypeError, match="decide"):
+        with pytest.raises(TypeError, match=r"`decide`|GuardrailBase\(\)"):
             start(guardrail)
 
 
@@ -316,14 +317,22 @@ class TestFaults:
 
     def test_a_broken_guardrail_stops_every_call_and_no_message(self) -> None:
         class Broken:
-            def decide(self) -> None:
-                """Take none of the arguments."""
+            def decide(self, *args: Any) -> None:
+                raise RuntimeError(args[0])
 
         env = start(Broken())
         for _ in range(3):
             env.interact(f"{READ}, {DELETE} and run echo hi")
         assert [event.result.error for event in events(env)] == ([ToolError.GUARDRAIL_ERROR] * 9)
         assert env.episode.world is SCENARIO.world
+
+    def test_one_that_cannot_be_called_so_is_refused_at_once(self) -> None:
+        class Forgetful:
+            def decide(tool_name, tool_args, context) -> Decision:  # type: ignore[no-untyped-def] # noqa: N805, ANN001
+                return Decision.allow()
+
+        with pytest.raises(TypeError, match=r"decide must take \(self, tool_name"):
+            start(Forgetful())
 
     def test_it_may_catch_itself_and_go_on(self) -> None:
         """State changed before the exception stays changed: it is the author's own."""
@@ -341,11 +350,9 @@ class TestFaults:
         env = start(Counting())
         for message in (READ, DELETE, READ):
             env.interact(message)
-        assert [event.decision.reason for event in events(env)] == [
-            "1",
-            "ValueError: 2",
-            "3",
-        ]
+        first, second, third = [event.decision.reason for event in events(env)]
+        assert (first, third) == ("1", "3")
+        assert re.fullmatch(r"ValueError: 2 \(test_guardrail\.py:\d+\)", second)
 
 
 class Observing(GuardrailBase):
@@ -597,10 +604,28 @@ def test_removing_any_characters_is_a_redaction_that_keeps_labels(
 
 @given(st.text("ab", max_size=6), st.text("abc*", max_size=8))
 def test_what_was_not_in_the_text_is_never_a_redaction(original: str, new: str) -> None:
-    less = redact(ToolCall("fs.write", {"content": by_user(original)}), {"content": new})
-    if less is not None:
-        letters = iter(original)
-        assert all(char in letters for char in re.sub(r"\*{3,}", "", new))
+    try:
+        redact(ToolCall("fs.write", {"content": by_user(original)}), {"content": new})
+    except NotARedactionError:
+        return
+    letters = iter(original)
+    assert all(char in letters for char in re.sub(r"\*{3,}", "", new))
+
+
+@pytest.mark.parametrize("words", [r"\w{7,}", r"\w+", r"[A-Z]\w*", r"[aeiou]", r"\d+"])
+@pytest.mark.parametrize("mark", ["█", "[REDACTED]", "***"])
+def test_any_masking_of_any_mail_is_a_redaction(words: str, mark: str) -> None:
+    for mail in generate(123).folders["inbox"]:
+        written = join(
+            [
+                by_user(f"From: {mail.sender}\n\n"),
+                written_by(Origin(SourceKind.EMAIL, mail.id, trusted=False), mail.body),
+            ]
+        )
+        call = ToolCall("email.send", {"body": written}, ())
+        masked = re.sub(words, mark, written.string)
+        body = redact(call, {"body": masked}).args["body"]
+        assert str(body) == masked
 
 
 class Asking(GuardrailBase):

@@ -227,7 +227,7 @@ class TestPublicView:
             "memory",
             "state",
         ),
-        *("fault", "observe_error", "provenance", "labels", "planted", "canaries", "type"),
+        *("fault", "provenance", "labels", "planted", "canaries", "type"),
     )
 
     @pytest.mark.parametrize("guardrail", [None, Picky()])

@@ -6,6 +6,8 @@ from tiltyard.decision import Action, Decision
 from tiltyard.env import SandboxEnv
 from tiltyard.guardrail import Context, GuardrailBase, Result
 from tiltyard.guardrails import AllowAllGuardrail, DataFlowGuardrail
+from tiltyard.judge import Judge
+from tiltyard.world.fixtures import FixturesError
 
 __version__ = "0.1.0"
 
@@ -19,7 +21,9 @@ __all__ = [
     "DataFlowGuardrail",
     "Decision",
     "DeterministicAgent",
+    "FixturesError",
     "GuardrailBase",
+    "Judge",
     "Result",
     "SandboxEnv",
 ]

@@ -7,12 +7,14 @@ from msgspec import Struct
 
 from tiltyard.agent import Agent
 from tiltyard.agents.deterministic import DeterministicAgent
+from tiltyard.agents.grammar import instructions
 from tiltyard.episode import MAX_CALLS_A_MESSAGE, Episode, advance, begin
-from tiltyard.guardrail import Guardrail, GuardrailBase
+from tiltyard.guardrail import Guardrail, GuardrailBase, check_guardrail
 from tiltyard.trace import PublicEvent, Trace, export, public
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
+from tiltyard.world.text import by_user
 
 PUBLIC_SEED: Final = 123
 MAX_MESSAGE_CHARS: Final = 2000
@@ -23,12 +25,26 @@ class Snapshot(Struct, frozen=True):
 
     episode: Episode
 
+    def __repr__(self) -> str:
+        return f"<Snapshot of {self.episode.trace!r}>"
+
 
 class Interaction(Struct, frozen=True):
     """What one message led to."""
 
     seed: int
     after: Trace
+
+    def __repr__(self) -> str:
+        failed = self.failed_tool_calls
+        return f"<Interaction: {self.answer!r}, {self.tool_events_added} calls, {failed} failed>"
+
+    @property
+    def understood(self) -> list[str]:
+        """The clauses of the message that the deterministic agent takes for instructions."""
+        message = self.after.message
+        spans = dict.fromkeys(instructions(by_user(message)).spans)
+        return [message[start:stop] for start, stop in spans]
 
     @property
     def events(self) -> list[PublicEvent]:
@@ -83,21 +99,28 @@ class SandboxEnv:
         max_tool_hops: int = MAX_CALLS_A_MESSAGE,
     ) -> None:
         guardrail = GuardrailBase() if guardrail is None else guardrail
-        if isinstance(guardrail, type) or not callable(getattr(guardrail, "decide", None)):
-            raise TypeError(
-                "guardrail must be an object with a `decide` method, such as DataFlowGuardrail()"
-            )
+        agent = DeterministicAgent() if agent is None else agent
+        check_guardrail(guardrail)
+        if not callable(getattr(agent, "next_action", None)) or isinstance(agent, type):
+            raise TypeError(f"agent must be an object such as DeterministicAgent(), not {agent!r}")
+        if type(seed) is not int:
+            raise TypeError(f"seed must be an int, not {seed!r}")
         if scenario is None:
             scenario = generate(seed) if fixtures_dir is None else load_scenario(Path(fixtures_dir))
         self.seed = seed
         self.scenario = scenario
         self.max_tool_hops = _positive(max_tool_hops)
-        self._start = begin(scenario.world, agent or DeterministicAgent(), guardrail)
+        self.guardrail = guardrail
+        self._start = begin(scenario.world, agent, guardrail)
         self._episode = self._start
+
+    def __repr__(self) -> str:
+        name = type(self.guardrail).__name__
+        return f"<SandboxEnv: seed {self.seed}, {name}, {self._episode.trace!r}>"
 
     def reset(self) -> None:
         """Go back to the beginning: world, agent, guardrail and trace."""
-        self._episode = self._start
+        self._move_to(self._start)
 
     def interact(self, message: str, max_tool_hops: int | None = None) -> Interaction:
         """Let the agent work on one message of the user."""
@@ -116,7 +139,12 @@ class SandboxEnv:
             raise TypeError("restore takes what snapshot() returned")
         if snapshot.episode.runner is not self._start.runner:
             raise ValueError("this snapshot was taken from another SandboxEnv")
-        self._episode = snapshot.episode
+        self._move_to(snapshot.episode)
+
+    def _move_to(self, episode: Episode) -> None:
+        # At once, not when the next message comes: whoever looks at the guardrail sees it restored.
+        episode.runner.show(episode.state)
+        self._episode = episode
 
     @property
     def episode(self) -> Episode:
@@ -140,7 +168,7 @@ def _check_message(message: object) -> None:
         raise ValueError("a message must be valid Unicode; this one has a lone surrogate")
 
 
-def _positive(hops: int) -> int:
-    if hops < 1:
-        raise ValueError("max_tool_hops must be at least 1")
+def _positive(hops: object) -> int:
+    if type(hops) is not int or hops < 1:
+        raise ValueError(f"max_tool_hops must be a whole number from 1 up, not {hops!r}")
     return hops

@@ -13,7 +13,7 @@ from tiltyard.agent import Agent, View
 from tiltyard.decision import ALLOWED, Action, Decision, Fault
 from tiltyard.guardrail import Guardrail, GuardrailRunner
 from tiltyard.keeping import State
-from tiltyard.redaction import redact
+from tiltyard.redaction import NotARedactionError, redact
 from tiltyard.trace import NO_TRACE, Answer, Event, Trace
 from tiltyard.world import tools
 from tiltyard.world.results import Argument, Other, Outcome, ToolCall, ToolError, failure
@@ -78,9 +78,11 @@ def _permitted(call: ToolCall, decision: Decision) -> tuple[ToolCall | None, Dec
         return call, decision
     if decision.action is not Action.SANITIZE:
         return None, decision
-    less = redact(call, decision.sanitized_args or {})
-    if less is None:
-        return None, Decision(Action.DENY, decision.reason, None, Fault.NOT_A_REDACTION)
+    try:
+        less = redact(call, decision.sanitized_args or {})
+    except NotARedactionError as error:
+        reason = f"sanitize: {error} (said: {decision.reason})"
+        return None, Decision(Action.DENY, reason, None, Fault.NOT_A_REDACTION)
     return less, Decision(Action.SANITIZE, decision.reason)
 
 

@@ -5,7 +5,8 @@ through snapshots and restores. The runner turns everything that can go wrong in
 into a denial.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from inspect import signature
 from types import NoneType
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -124,6 +125,9 @@ class Context(Struct, frozen=True, eq=False, gc=False):
     def __len__(self) -> int:
         return len(_CONTEXT_KEYS)
 
+    def __repr__(self) -> str:
+        return f"<Context: {self.side_effect} {self.scope}, {self._trace!r}>"
+
     def __reduce__(self) -> Any:
         raise TypeError("a guardrail cannot keep its context: copy what you need out of it")
 
@@ -140,6 +144,25 @@ _CONTEXT_KEYS: Final = (
     "scope",
     "seed",
 )
+
+
+def check_guardrail(guardrail: object) -> None:
+    """Raise if an object cannot be a guardrail, and say what to do about it."""
+    if isinstance(guardrail, type):
+        name = guardrail.__name__
+        raise TypeError(f"guardrail is the class {name}; make one of it: {name}()")
+    decide = getattr(guardrail, "decide", None)
+    if not callable(decide):
+        raise TypeError(f"guardrail has no `decide` method: {guardrail!r}")
+    try:
+        signature(decide).bind("tool_name", {}, None)
+    except TypeError:
+        raise TypeError(
+            "decide must take (self, tool_name, tool_args, context), "
+            f"and this one takes {signature(decide)}"
+        ) from None
+    except ValueError:
+        pass  # Built-in callables may hide their signature; they are found out when called.
 
 
 class GuardrailRunner:
@@ -159,6 +182,9 @@ class GuardrailRunner:
     def enter(self, state: State) -> None:
         self._keeper.enter(self.guardrail, state)
 
+    def show(self, state: State) -> None:
+        self._keeper.show(self.guardrail, state)
+
     def decide(self, call: ToolCall, trace: Trace) -> Decision:
         """Ask the guardrail; whatever goes wrong is a denial that says so."""
         args = call.plain_args()
@@ -166,7 +192,8 @@ class GuardrailRunner:
         try:
             decision = self.guardrail.decide(call.tool, given, Context(trace, TOOLS.get(call.tool)))
             if given != args:
-                return Decision(Action.DENY, "", None, Fault.CHANGED_ARGUMENTS)
+                reason = "decide changed tool_args; use Decision.sanitize(...) instead"
+                return Decision(Action.DENY, reason, None, Fault.CHANGED_ARGUMENTS)
             return ALLOWED if decision is ALLOWED else _checked(decision)
         except KeyboardInterrupt:
             raise
@@ -196,6 +223,9 @@ _SIMPLE: Final = (str, int, NoneType)
 
 def _checked(decision: object) -> Decision:
     """Return a decision that can be believed: right type, right fields, no claimed fault."""
+    if isinstance(decision, Coroutine):
+        decision.close()
+        return Decision(Action.DENY, "decide must not be async", None, Fault.NOT_A_DECISION)
     if not isinstance(decision, Decision):
         reason = f"decide returned {type(decision).__name__}, not a Decision"
         return Decision(Action.DENY, reason, None, Fault.NOT_A_DECISION)
@@ -218,8 +248,16 @@ def _checked(decision: object) -> Decision:
 
 
 def _describe(error: BaseException) -> str:
+    """Say what went wrong, and on which line of the author's."""
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if "tiltyard" not in code.co_filename:
+            place = f" ({code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
+        trace = trace.tb_next
     try:
-        return _printable(f"{type(error).__name__}: {error}")
+        return _printable(f"{type(error).__name__}: {error}{place}")
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - even an exception's text is the author's code

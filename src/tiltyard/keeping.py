@@ -84,6 +84,12 @@ class Keeper:
         # If what follows ends by an exception, nobody knows what the object became.
         self._changing = True
 
+    def show(self, subject: object, state: State) -> None:
+        """Put the object into a state for all to see, whatever was done to it meanwhile."""
+        if state is not NO_STATE or self._attributes(subject):
+            self._install(subject, state)
+        self._changing = False
+
     def leave(self, subject: object) -> State:
         """Return the state the object is in now; the same value if nothing changed."""
         state = self._capture(subject)
@@ -222,7 +228,10 @@ def _deep_copy(moving: dict[str, Any], subject: object) -> dict[str, Any]:
         return copy.deepcopy(moving, {id(subject): subject})
     except Exception as error:  # noqa: BLE001 - copying runs the author's code: anything can come
         names = ", ".join(f"{name} ({type(value).__name__})" for name, value in moving.items())
-        raise StateError(f"keeps what cannot be copied ({error}); among: {names}") from None
+        whose = type(subject).__name__
+        raise StateError(
+            f"{whose} keeps something that cannot be copied ({error}); among its attributes {names}"
+        ) from None
 
 
 def _slot_names(cls: type) -> tuple[str, ...]:

@@ -60,6 +60,11 @@ class PublicEvent(Struct, frozen=True):
     scope: str
     decision: Action
     reason: str
+    observe_error: str = ""
+    """What went wrong when the guardrail was shown the result."""
+
+    def keys(self) -> tuple[str, ...]:
+        return self.__struct_fields__
 
     def __getitem__(self, key: str) -> Any:
         """Read like the mapping that older guardrails and attacks expect."""
@@ -187,8 +192,11 @@ class Trace(Struct, frozen=True, eq=False):
     def __hash__(self) -> int:
         return hash((self.turns, self.event_count, self.steps))
 
+    def __iter__(self) -> Iterator[PublicEvent]:
+        return iter(self.public_events())
+
     def __repr__(self) -> str:
-        return f"<{self.turns} turns, {self.event_count} events, {self.steps} steps>"
+        return f"<Trace: {self.turns} turns, {self.event_count} events, {self.steps} steps>"
 
 
 NO_TRACE: Final = Trace()
@@ -211,6 +219,7 @@ def public(event: Event) -> PublicEvent:
         "" if tool is None else tool.scope.value,
         event.decision.action,
         event.decision.reason,
+        event.observe_error,
     )
 
 

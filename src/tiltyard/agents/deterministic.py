@@ -29,7 +29,7 @@ from tiltyard.agents.grammar import (
     What,
     instructions,
 )
-from tiltyard.trace import Answer, Event
+from tiltyard.trace import Answer, Event, Trace
 from tiltyard.world.results import FROM_USER, Argument, ToolCall, ToolResult
 from tiltyard.world.text import (
     USER,
@@ -52,6 +52,8 @@ MAX_THOUGHTS: Final = 256
 _THOUGHTS: Final = range(MAX_THOUGHTS * MAX_FRAMES)
 
 DONE: Final = Answer("Done.")
+IN_PART: Final = Answer("Done, but not all of it went through.")
+IN_VAIN: Final = Answer("I could not do that.")
 NOTHING: Final = Answer("There was nothing for me to do.")
 
 _DOCUMENTS: Final = frozenset(("web.open", "email.read", "fs.read", "shell.run"))
@@ -154,7 +156,16 @@ class DeterministicAgent:
             memory = Memory(frame, (), memory.notes, memory.waiting)
         else:
             memory = _absorb(memory, view.last, self.read)
-        return _proceed(memory, Setting(view.owner, self.read))
+        action, memory = _proceed(memory, Setting(view.owner, self.read))
+        return (_sum_up(view.trace) if action is DONE else action), memory
+
+
+def _sum_up(trace: Trace) -> Answer:
+    """Say how the turn went, by what became of its calls."""
+    went_well = [event.result.ok for event in trace.turn_events]
+    if all(went_well) and went_well:
+        return DONE
+    return IN_PART if any(went_well) else IN_VAIN
 
 
 def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
@@ -317,9 +328,9 @@ def _carry(op: Carry, memory: Memory, frame: Frame, setting: Setting) -> ToolCal
     args: dict[str, Argument] = {**op.args, op.slot: text}
     if op.to is not None:
         if op.to.is_owner:
-            args["to"] = by_machine(setting.owner)
+            args = {"to": by_machine(setting.owner), **args}
         elif frame.sender is not None:
-            args["to"] = frame.sender.address
+            args = {"to": frame.sender.address, **args}
             uses = _unique((*uses, frame.sender.event))
         else:
             return _step(memory, frame)

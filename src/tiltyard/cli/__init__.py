@@ -1,7 +1,10 @@
 """The command line: parse, call, print."""
 
+from typing import Annotated
+
 import typer
 
+from tiltyard import __version__
 from tiltyard.cli import demo, scenario
 
 app = typer.Typer(
@@ -12,6 +15,23 @@ app = typer.Typer(
 )
 app.command("demo")(demo.run)
 app.add_typer(scenario.app, name="scenario")
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it so
+    if wanted:
+        typer.echo(f"tiltyard {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Play attacks and guardrails against each other, on a simulated machine."""
+    del version
 
 
 def main() -> None:

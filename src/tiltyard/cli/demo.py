@@ -102,7 +102,8 @@ def _tell(console: Console, scenario: Scenario, message: str, guardrail: Guardra
         console.print(Line(f"  => {sentence}", style="bold red"))
     if not harm:
         denied = any(event.decision.action is not Action.ALLOW for event in events)
-        console.print(Line("  => nothing happened" if denied else "  => done", style="bold green"))
+        end = "stopped: nothing left and nothing changed" if denied else "done"
+        console.print(Line(f"  => {end}", style="bold green"))
     console.print()
 
 

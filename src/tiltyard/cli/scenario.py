@@ -1,7 +1,7 @@
 """`tiltyard scenario`: worlds as directories."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -9,17 +9,26 @@ from tiltyard.world import generate as generator
 from tiltyard.world.fixtures import FixturesError, load_scenario, write_scenario
 from tiltyard.world.scenario import Scenario
 
+MAX_DOCUMENTS: Final = 100_000
+MAX_FILES: Final = 20_000
+
 app = typer.Typer(help="Generate and inspect scenarios.", no_args_is_help=True)
 
 
 @app.command()
 def generate(  # noqa: PLR0913 - one parameter an option
     *,
-    out: Annotated[Path, typer.Option(help="The directory to write; it must not exist yet.")],
+    out: Annotated[Path, typer.Option(help="The directory to write, new or empty.")],
     seed: Annotated[int, typer.Option(help="Another seed is another world.")] = 123,
-    pages: Annotated[int, typer.Option(help="How many web pages.")] = generator.DEFAULT_PAGES,
-    mails: Annotated[int, typer.Option(help="How many messages.")] = generator.DEFAULT_MAILS,
-    files: Annotated[int, typer.Option(help="How many files.")] = generator.DEFAULT_FILES,
+    pages: Annotated[
+        int, typer.Option(help="How many web pages.", max=MAX_DOCUMENTS)
+    ] = generator.DEFAULT_PAGES,
+    mails: Annotated[
+        int, typer.Option(help="How many messages.", max=MAX_DOCUMENTS)
+    ] = generator.DEFAULT_MAILS,
+    files: Annotated[
+        int, typer.Option(help="How many files.", max=MAX_FILES)
+    ] = generator.DEFAULT_FILES,
     overwrite: Annotated[bool, typer.Option(help="Replace a scenario that is there.")] = False,
 ) -> None:
     """Write a whole world in the fixtures layout.

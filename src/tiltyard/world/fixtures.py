@@ -51,7 +51,7 @@ class FixturesError(Exception):
     """Fixtures that cannot be used: one sentence that names the file and the place in it."""
 
 
-class _MissingError(FixturesError):
+class MissingError(FixturesError):
     pass
 
 
@@ -112,7 +112,7 @@ def _read_directory(directory: Path, shown: Path) -> tuple[Scenario, bytes]:
         seed = reader.read_seed(root)
         try:
             said = reader.read_json(LABELS, root)
-        except _MissingError:
+        except MissingError:
             said = b"{}"
     in_web, in_mail, in_labels = (_show(shown / name) for name in (WEB, MAIL, LABELS))
     pages = _decode(corpus, _Web, in_web).pages
@@ -206,7 +206,7 @@ def _opened(name: str, parent: int | None, shown: str) -> Iterator[tuple[int, os
         _refuse_special(os.stat(name, dir_fd=parent, follow_symlinks=False), shown)
         handle = os.open(name, _OPEN_FLAGS, dir_fd=parent)
     except FileNotFoundError as error:
-        raise _MissingError(f"{shown} does not exist.") from error
+        raise MissingError(f"{shown} does not exist.") from error
     except (OSError, ValueError) as error:
         raise FixturesError(f"{shown} cannot be opened: {_why(error)}.") from error
     try:
@@ -407,7 +407,9 @@ def _refuse_occupied(directory: Path, *, overwrite: bool) -> None:
         raise FixturesError(f"{_show(directory)} is in the way: it is not a directory.")
     names = {path.name for path in directory.iterdir()}
     if names and not overwrite:
-        raise FixturesError(f"{_show(directory)} is not empty, and overwriting was not asked for.")
+        raise FixturesError(
+            f"{_show(directory)} is not empty; `--overwrite` replaces fixtures that are there."
+        )
     if names and (WEB not in names or names - {WEB, MAIL, FILES, LABELS}):
         raise FixturesError(f"{_show(directory)} holds more than fixtures, and is not overwritten.")
 

@@ -66,6 +66,10 @@ class Scenario(Struct, frozen=True, dict=True):
     index: Index | None = None
     """A search index made earlier from the same pages."""
 
+    def __repr__(self) -> str:
+        mails = sum(map(len, self.folders.values()))
+        return f"<Scenario: {len(self.pages)} pages, {mails} mails, {len(self.files)} files>"
+
     @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of the scenario's content; the index is derived and left out."""

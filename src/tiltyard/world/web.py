@@ -90,7 +90,7 @@ class Corpus:
         pages = [self.pages[position] for position in self.index.search(query, MAX_RESULTS)]
         lines: list[Text] = []
         for rank, page in enumerate(pages, 1):
-            snippet = " ".join(page.content[:SNIPPET_CHARS].split())
+            snippet = " ".join(page.content[:SNIPPET_CHARS].rpartition(" ")[0].split())
             lines += (
                 by_machine(f"{rank}. [{page.id}] "),
                 written_by(_origin(page, Part.TITLE), page.title),

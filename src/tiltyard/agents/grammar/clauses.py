@@ -112,10 +112,16 @@ def _open(s: Sentence) -> Clause | None:
 
 def _list(s: Sentence) -> Clause | None:
     s.accept_any(*DETERMINERS)
-    if s.accept("folder"):
-        folder = s.literal()
-        return None if folder is None else [call("email.list", folder=folder)]
-    return [call("email.list", folder=_INBOX)] if s.accept_any("inbox", *MAIL) else None
+    mail = s.accept_any("inbox", *MAIL)
+    start = s.at
+    s.accept("in")
+    s.accept_any(*DETERMINERS)
+    folder = s.literal() if s.accept("folder") else None
+    if folder is None:
+        s.at = start
+    if folder is None and not mail:
+        return None
+    return [call("email.list", folder=_INBOX if folder is None else folder)]
 
 
 def _read(s: Sentence) -> Clause | None:
@@ -127,6 +133,7 @@ def _read(s: Sentence) -> Clause | None:
     if s.accept_any(*MAIL):
         return _read_mail(s, rank)
     s.at = start
+    s.skip_contents_of()
     s.accept_any(*DETERMINERS)
     s.accept("file")
     path = s.path()

@@ -194,6 +194,8 @@ class Sentence:
         return self._cutter.cut(token.start, token.stop)
 
     def path(self) -> Text | None:
+        if self.word() in _PRONOUNS:
+            return None
         quoted = self.at_quotation()
         path = self.literal()
         if path is None or quoted or "." in path.string or "/" in path.string:
@@ -254,10 +256,7 @@ class Sentence:
         quoted = self.quotation()
         if quoted is not None:
             return [], quoted
-        start = self.at
-        self.accept_any(*DETERMINERS)
-        if not (self.accept_any("content", "contents") and self.accept("of")):
-            self.at = start
+        self.skip_contents_of()
         if self.accept_any(*_PRONOUNS):
             return [], IT
         if self.accept("note"):
@@ -272,6 +271,12 @@ class Sentence:
             self.at += 1
             return [], IT
         return self._fetch("file")
+
+    def skip_contents_of(self) -> None:
+        start = self.at
+        self.accept_any(*DETERMINERS)
+        if not (self.accept_any("content", "contents") and self.accept("of")):
+            self.at = start
 
     def _ends_object(self, ahead: int) -> bool:
         at = self.at + ahead
