@@ -328,8 +328,9 @@ class TestFaults:
 
     def test_one_that_cannot_be_called_so_is_refused_at_once(self) -> None:
         class Forgetful:
-            def decide(tool_name, tool_args, context) -> Decision:  # type: ignore[no-untyped-def] # noqa: N805, ANN001
-                return Decision.allow()
+            @staticmethod
+            def decide(tool_name: str, tool_args: dict[str, Any]) -> Decision:
+                return Decision.allow(f"{tool_name} {tool_args}")
 
         with pytest.raises(TypeError, match=r"decide must take \(self, tool_name"):
             start(Forgetful())
