@@ -124,7 +124,7 @@ class SandboxEnv:
 
     def interact(self, message: str, max_tool_hops: int | None = None) -> Interaction:
         """Let the agent work on one message of the user."""
-        _check_message(message)
+        message = _checked_message(message)
         hops = self.max_tool_hops if max_tool_hops is None else _positive(max_tool_hops)
         self._episode = advance(self._episode, message, hops)
         return Interaction(self.seed, self._episode.trace)
@@ -159,13 +159,14 @@ class SandboxEnv:
         return export(self._episode.trace, self.seed)
 
 
-def _check_message(message: object) -> None:
+def _checked_message(message: object) -> str:
     if not isinstance(message, str):
         raise TypeError(f"a message is a string, not {type(message).__name__}")
     if len(message) > MAX_MESSAGE_CHARS:
         raise ValueError(f"a message has at most {MAX_MESSAGE_CHARS} characters")
     if not message.isascii() and any("\ud800" <= char <= "\udfff" for char in message):
         raise ValueError("a message must be valid Unicode; this one has a lone surrogate")
+    return str.__str__(message)
 
 
 def _positive(hops: object) -> int:

@@ -5,6 +5,7 @@ through snapshots and restores. The runner turns everything that can go wrong in
 into a denial.
 """
 
+import re
 from collections.abc import Coroutine, Iterator, Mapping
 from inspect import signature
 from types import NoneType
@@ -174,8 +175,6 @@ class GuardrailRunner:
 
     def __init__(self, guardrail: Guardrail) -> None:
         self.guardrail = guardrail
-        observe = getattr(guardrail, "observe", None)
-        self._observe = observe if callable(observe) else None
         self._keeper = keeper_of(guardrail)
         self.initial = self._keeper.initial
 
@@ -202,12 +201,13 @@ class GuardrailRunner:
 
     def observe(self, call: ToolCall, result: ToolResult) -> str:
         """Show the guardrail a result; return what went wrong in it, or nothing."""
-        if self._observe is None:
+        observe = getattr(self.guardrail, "observe", None)
+        if observe is None:
             return ""
         error = None if result.error is None else result.error.value
         seen = Result(result.ok, result.output.string, error, result.source.value)
         try:
-            self._observe(call.tool, call.plain_args(), seen)
+            observe(call.tool, call.plain_args(), seen)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the author's code: anything can come
@@ -218,6 +218,7 @@ class GuardrailRunner:
         return self._keeper.leave(self.guardrail)
 
 
+_ADDRESS: Final = re.compile(r"0x[0-9a-f]{6,}", re.IGNORECASE)
 _SIMPLE: Final = (str, int, NoneType)
 
 
@@ -265,5 +266,9 @@ def _describe(error: BaseException) -> str:
 
 
 def _printable(reason: str) -> str:
-    """Cut a stranger's words to size and make them valid Unicode."""
-    return reason[:MAX_REASON_CHARS].encode("utf-8", "replace").decode("utf-8")
+    """Cut a stranger's words to size, make them valid Unicode, and take addresses out.
+
+    Where an object lies in memory differs from run to run, and a trace must not.
+    """
+    clean = reason[:MAX_REASON_CHARS].encode("utf-8", "replace").decode("utf-8")
+    return _ADDRESS.sub("0x...", clean)

@@ -3,13 +3,13 @@
 Owns how an author's object is carried through snapshot and restore without the author's help: a
 `State` is what its attributes were at one moment, and a `Keeper` moves the one live object from
 state to state. Attributes are copied only when they changed, at a cost in proportion to their
-size. State elsewhere (globals, files, classes) is not carried.
+size. State elsewhere (globals, files, classes, closures) is not carried.
 """
 
 import copy
 import pickle
 import weakref
-from contextlib import suppress
+from collections.abc import Callable
 from enum import Enum
 from io import BytesIO
 from re import Pattern
@@ -59,9 +59,11 @@ def keeper_of(subject: object) -> "Keeper":
     if found is not None and found[0]() is subject:
         return found[1]
     keeper = Keeper(subject)
-    # An object that cannot be watched is known to its own keeper alone.
-    with suppress(TypeError):
+    try:
         _KEEPERS[key] = weakref.ref(subject, lambda _: _KEEPERS.pop(key, None)), keeper
+    except TypeError:
+        # One that cannot be watched is kept, for it must not be mistaken for another.
+        _KEEPERS[key] = (lambda: subject), keeper
     return keeper
 
 
@@ -72,6 +74,9 @@ class Keeper:
     """
 
     def __init__(self, subject: object) -> None:
+        if isinstance(subject, list | dict | set | bytearray):
+            base = type(subject).__name__
+            raise StateError(f"{base} is itself a container; keep what you see in attributes")
         self._slots = _slot_names(type(subject))
         self._current = NO_STATE
         self._changing = False
@@ -115,10 +120,10 @@ class Keeper:
             self._current = State(names, plain, b"", _deep_copy(moving, subject))
         elif not (same and packed == before.packed):
             self._current = State(names, plain, packed)
-        if packed is None or any(mark in packed for mark in _ORDER_MAY_DIFFER):
-            # A set's order depends on how it grew. Going on with a copy, as a restore would,
-            # makes an episode that went on and one that was restored the same to the last bit.
-            self._install(subject, self._current)
+        # A set's order depends on how it grew, and other objects may be no less odd. Going on with
+        # a copy, as a restore would, makes an episode that went on and one that was restored the
+        # same to the last bit.
+        self._install(subject, self._current)
         return self._current
 
     def _attributes(self, subject: object) -> dict[str, Any]:
@@ -142,7 +147,7 @@ class Keeper:
         self._current = state
 
 
-_KEEPERS: Final[dict[int, tuple[weakref.ref[object], Keeper]]] = {}
+_KEEPERS: Final[dict[int, tuple[Callable[[], object | None], Keeper]]] = {}
 _UNCHANGING: Final = frozenset(
     (
         int,
@@ -159,8 +164,6 @@ _UNCHANGING: Final = frozenset(
         range,
     )
 )
-_ORDER_MAY_DIFFER: Final = (b"\x8f", b"\x91", b"R", b"\x81")
-"""Marks in pickled bytes of sets, frozen sets, and objects that rebuild themselves."""
 
 
 def _cannot_change(value: object) -> bool:

@@ -39,7 +39,7 @@ def redact(call: ToolCall, args: Mapping[str, Any]) -> ToolCall:
             kept[name] = value
         else:
             raise NotARedactionError(f"{name}: changed")
-    return ToolCall(call.tool, kept, call.because, call.uses, call.told_by)
+    return ToolCall(call.tool, kept, call.because, call.uses, call.clause, call.arranged)
 
 
 def _optional(call: ToolCall) -> set[str]:

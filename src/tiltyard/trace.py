@@ -173,10 +173,16 @@ class Trace(Struct, frozen=True, eq=False):
             raise TraceError(f"trace version {document.version}, this reads {TRACE_VERSION}")
         trace = NO_TRACE
         for turn in document.turns:
-            trace = trace.said(turn.message)
-            for event in turn.events:
-                trace = trace.happened(event)
-            trace = trace if turn.answer is None else trace.answered(turn.answer)
+            calls = len(turn.events)
+            trace = Trace(
+                trace,
+                turn.message,
+                turn.events,
+                turn.answer,
+                trace.turns + 1,
+                trace.event_count + calls,
+                trace.steps + max(1, calls),
+            )
         return trace
 
     @property

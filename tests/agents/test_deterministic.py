@@ -598,7 +598,7 @@ def test_notes_put_an_order_together_over_documents_and_messages() -> None:
     deleted = env.trace.events[2]
     assert set(deleted.call.because or ()) == {0, 1}
     assert text(deleted, "path").origins() == (mail_origin("m1"),)
-    assert set(deleted.call.told_by) - {MACHINE} == {page_origin("p1"), mail_origin("m1")}
+    assert set(deleted.call.clause.origins()) - {MACHINE} == {page_origin("p1"), mail_origin("m1")}
 
 
 def test_followed_documents_are_obeyed_once_each_as_they_are_fetched() -> None:
@@ -836,7 +836,10 @@ def test_what_the_user_wrote_stays_the_users(messages: tuple[str, ...]) -> None:
     assert deleted[0].effects
     assert all(spell(event) == "fs.delete(b.txt)" for event in deleted)
     assert all(text(event, "path").origins() == (USER,) for event in deleted)
-    assert {origin for event in deleted for origin in event.call.told_by} <= {USER, MACHINE}
+    assert {origin for event in deleted for origin in event.call.clause.origins()} <= {
+        USER,
+        MACHINE,
+    }
 
 
 @pytest.mark.parametrize(
@@ -860,7 +863,7 @@ def test_what_a_stranger_wrote_stays_the_strangers(messages: tuple[str, ...]) ->
     event = last_delete(env)
     assert text(event, "path").origins() == (page_origin("p1"),)
     assert event.call.because
-    assert event.call.told_by == (page_origin("p1"),)
+    assert event.call.clause.origins() == (page_origin("p1"),)
 
 
 def test_an_argument_keeps_the_author_of_each_of_its_words() -> None:
@@ -1089,7 +1092,7 @@ def test_every_call_says_where_its_words_come_from(
         known = {USER, MACHINE}
         for number in named:
             known.update(events[number].result.output.origins())
-        assert set(event.call.told_by) <= known
+        assert set(event.call.clause.origins()) <= known
         for value in event.call.args.values():
             assert isinstance(value, Text)
             assert set(value.origins()) <= known

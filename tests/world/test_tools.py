@@ -277,7 +277,8 @@ class TestFiles:
         assert refuse(WORLD, "fs.write", path=path, content="x") is ToolError.NOT_A_DIRECTORY
 
     def test_the_deepest_path_there_can_be(self) -> None:
-        path = "/".join("d" * 512)
+        path = "/".join("d" * 66)
+        assert refuse(WORLD, "fs.write", path=f"{path}/d", content="") is ToolError.BAD_PATH
         world = succeed(WORLD, "fs.write", path=path, content="deep").world
         assert succeed(world, "fs.read", path=path).result.output.string == "deep"
         world = succeed(world, "fs.delete", path=path).world

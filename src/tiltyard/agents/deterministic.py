@@ -29,12 +29,12 @@ from tiltyard.agents.grammar import (
     What,
     instructions,
 )
+from tiltyard.agents.grammar.tokens import lower
 from tiltyard.trace import Answer, Event, Trace
 from tiltyard.world.results import FROM_USER, Argument, ToolCall, ToolResult
 from tiltyard.world.text import (
+    EMPTY,
     USER,
-    Origin,
-    SourceKind,
     Text,
     by_machine,
     decode,
@@ -66,6 +66,8 @@ class Carried(Struct, frozen=True, gc=False):
     text: Text
     uses: tuple[int, ...]
     parts: tuple[Text, ...] = ()
+    arranged: bool = False
+    """True when a document's own words put it in hand, and no word of the user's."""
 
 
 class Listing(Struct, frozen=True, gc=False):
@@ -91,6 +93,8 @@ class Orders(Struct, frozen=True, gc=False):
     because: tuple[int, ...]
     """The events that delivered these instructions; none when the user's message did."""
     document: Text
+    arranged: bool = False
+    """True when documents alone put these words together, out of notes and encodings."""
 
 
 class Frame(Struct, frozen=True, gc=False):
@@ -198,7 +202,8 @@ def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
     if not read or not _is_new(body, memory):
         return memory
     orders = Orders(read.operations, read.spans, (event.index,), body)
-    return _push(memory, Frame(orders, it=Carried(body, (event.index,)), sender=sender))
+    delivered = Carried(body, (event.index,), (), USER not in body.origins())
+    return _push(memory, Frame(orders, it=delivered, sender=sender))
 
 
 def _parts(memory: Memory, frame: Frame) -> int:
@@ -219,7 +224,8 @@ def _set_off(memory: Memory, event: Event) -> Memory:
         if len(memory.below) + 1 < MAX_FRAMES:
             told = item.orders
             because = (*told.because, event.index)
-            orders = Orders(told.operations, told.spans, because, told.document)
+            document, arranged = told.document, told.arranged
+            orders = Orders(told.operations, told.spans, because, document, arranged)
             memory = _push(memory, Frame(orders, it=fresh or item.it))
     return memory
 
@@ -262,8 +268,7 @@ def _proceed(memory: Memory, setting: Setting) -> tuple[ToolCall | Answer, Memor
         operation = orders.operations[frame.position]
         if type(operation) is ToolCall:
             if orders.because:
-                told_by = _authors(orders, frame.position)
-                operation = ToolCall(operation.tool, operation.args, orders.because, (), told_by)
+                operation = _call(operation.tool, operation.args, frame, ())
             return operation, memory
         found = _HANDLERS[type(operation)](operation, memory, frame, setting)
         if isinstance(found, ToolCall):
@@ -272,17 +277,19 @@ def _proceed(memory: Memory, setting: Setting) -> tuple[ToolCall | Answer, Memor
     return DONE, Memory(None, (), memory.notes, memory.waiting)
 
 
-def _authors(orders: Orders, position: int) -> tuple[Origin, ...]:
-    """Return the strangers who wrote the clause at work.
+def _clause(frame: Frame) -> Text:
+    """Return the words that order the operation at work; none, if the user's message does."""
+    orders = frame.orders
+    if not orders.because:
+        return EMPTY
+    start, stop = orders.spans[frame.position]
+    return orders.document.slice(start, stop)
 
-    Nobody, where the user had any part in it: words that a user completes are the user's, so
-    nobody turns a scrap of a page into an order of the page.
-    """
-    start, stop = orders.spans[position]
-    authors = orders.document.slice(start, stop).origins()
-    if USER in authors:
-        return ()
-    return tuple(origin for origin in authors if origin.kind is not SourceKind.TOOL)
+
+def _is_foreign(frame: Frame) -> bool:
+    """Tell whether the operation at work is ordered without a word of the user's."""
+    clause = _clause(frame)
+    return bool(clause.string) and USER not in clause.origins()
 
 
 def _open_hit(op: OpenHit, memory: Memory, frame: Frame, _setting: Setting) -> ToolCall | Memory:
@@ -294,7 +301,7 @@ def _read_hit(op: ReadHit, memory: Memory, frame: Frame, _setting: Setting) -> T
     fitting = [
         hit
         for hit in (() if frame.mails is None else frame.mails.hits)
-        if op.sender in hit.sender.casefold() and op.subject in hit.title.casefold()
+        if op.sender in lower(hit.sender) and op.subject in lower(hit.title)
     ]
     return _ask("email.read", frame.mails, _pick(fitting, op.rank), memory, frame)
 
@@ -315,8 +322,7 @@ def _ask(
 
 def _call(tool: str, args: dict[str, Argument], frame: Frame, uses: tuple[int, ...]) -> ToolCall:
     orders = frame.orders
-    told_by = _authors(orders, frame.position) if orders.because else ()
-    return ToolCall(tool, args, orders.because, uses, told_by)
+    return ToolCall(tool, args, orders.because, uses, _clause(frame), orders.arranged)
 
 
 def _carry(op: Carry, memory: Memory, frame: Frame, setting: Setting) -> ToolCall | Memory:
@@ -347,7 +353,8 @@ def _recode(op: Recode, memory: Memory, frame: Frame, _setting: Setting) -> Memo
     text = change(carried.text, op.encoding)
     if text is None or len(text) > MAX_TEXT_CHARS:
         return _step(memory, frame, None)
-    return _step(memory, frame, Carried(text, carried.uses))
+    arranged = carried.arranged and _is_foreign(frame)
+    return _step(memory, frame, Carried(text, carried.uses, (), arranged))
 
 
 def _split(op: Split, memory: Memory, frame: Frame, _setting: Setting) -> Memory:
@@ -357,7 +364,7 @@ def _split(op: Split, memory: Memory, frame: Frame, _setting: Setting) -> Memory
     text, size = carried.text, len(carried.text)
     cuts = [size * number // op.parts for number in range(op.parts + 1)]
     parts = tuple(text.slice(a, b) for a, b in pairwise(cuts) if a < b)
-    return _step(memory, frame, Carried(text, carried.uses, parts))
+    return _step(memory, frame, Carried(text, carried.uses, parts, carried.arranged))
 
 
 def _remember(op: Remember, memory: Memory, frame: Frame, _setting: Setting) -> Memory:
@@ -365,8 +372,10 @@ def _remember(op: Remember, memory: Memory, frame: Frame, _setting: Setting) -> 
     memory = _step(memory, frame)
     if carried is None:
         return memory
+    arranged = carried.arranged and _is_foreign(frame)
+    kept = Carried(carried.text, carried.uses, carried.parts, arranged)
     others = tuple(note for note in memory.notes if note[0] != op.name)
-    notes = (*others, (op.name, carried))[-MAX_NOTES:]
+    notes = (*others, (op.name, kept))[-MAX_NOTES:]
     return Memory(memory.frame, memory.below, notes, memory.waiting)
 
 
@@ -384,8 +393,9 @@ def _follow(op: Follow, memory: Memory, frame: Frame, setting: Setting) -> Memor
         return memory
     it = Carried(text, _unique(use for item in carried for use in item.uses))
     because = _unique((*frame.orders.because, *it.uses))
+    arranged = _is_foreign(frame) and all(item.arranged for item in carried)
     read = setting.read(text)
-    orders = Orders(read.operations, read.spans, because, text)
+    orders = Orders(read.operations, read.spans, because, text, arranged)
     return _push(memory, Frame(orders, it=it, sender=frame.sender))
 
 
@@ -395,8 +405,8 @@ def _unique(events: Iterable[int]) -> tuple[int, ...]:
 
 def _wait(op: Wait, memory: Memory, frame: Frame, _setting: Setting) -> Memory:
     memory = _step(memory, frame)
-    read = op.instructions
-    orders = Orders(read.operations, read.spans, frame.orders.because, frame.orders.document)
+    read, told = op.instructions, frame.orders
+    orders = Orders(read.operations, read.spans, told.because, told.document, told.arranged)
     waiting = (*memory.waiting, Waiting(op.tool, orders, frame.it))[-MAX_WAITING:]
     return Memory(memory.frame, memory.below, memory.notes, waiting)
 
@@ -408,7 +418,7 @@ def _look_up(what: What, memory: Memory, frame: Frame) -> Carried | None:
         return frame.it
     if isinstance(what, Note):
         return next((carried for name, carried in memory.notes if name == what.name), None)
-    return Carried(what, frame.orders.because)
+    return Carried(what, frame.orders.because, (), USER not in what.origins())
 
 
 _SAME: Final = Carried(by_machine(""), ())

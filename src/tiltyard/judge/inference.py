@@ -51,10 +51,12 @@ def secrets_of(world: World) -> tuple[Secret, ...]:
     return tuple(found)
 
 
-def infer_ranges(string: str, secrets: Iterable[Secret]) -> Iterator[Range]:
+def infer_ranges(
+    string: str, secrets: Iterable[Secret], layers: int = MAX_LAYERS
+) -> Iterator[Range]:
     """Yield which characters of which secrets can be read out of a string."""
     known = [(secret, secret.string.lower()) for secret in secrets]
-    for reading in readings(string):
+    for reading in readings(string, layers):
         lowered = reading.lower()
         for secret, canary in known:
             for start, stop in _shared(lowered, canary):
@@ -76,11 +78,11 @@ def _shared(text: str, canary: str) -> Iterator[tuple[int, int]]:
         at = stop - size + 1
 
 
-def readings(string: str) -> list[str]:
+def readings(string: str, layers: int = MAX_LAYERS) -> list[str]:
     """Return the ways in which a string can be read, itself first."""
     found = {string: None}
     layer = [string]
-    for _ in range(MAX_LAYERS):
+    for _ in range(layers):
         layer = [r for text in layer for view in _VIEWS for r in view(text) if r not in found]
         for reading in layer[: MAX_READINGS - len(found)]:
             found[reading] = None

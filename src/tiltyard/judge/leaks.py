@@ -112,10 +112,14 @@ def _decodable(encoding: Encoding, source: str, start: int, stop: int) -> tuple[
     width = _WIDTHS.get(encoding)
     if width is None:
         return 0, 0
+    stop += encoding is Encoding.SPACED
+    if encoding is not Encoding.URL and source.isascii():
+        each = width("x")
+        return -(-start // each), min(size, stop // each)
     # Each character stands for itself, one behind the other: count them off.
     ends = list(accumulate(width(char) for char in source))
     first = 0 if start == 0 else bisect_left(ends, start) + 1
-    return first, bisect_right(ends, stop + (encoding is Encoding.SPACED))
+    return first, bisect_right(ends, stop)
 
 
 _WIDTHS: Final[dict[Encoding, Callable[[str], int]]] = {

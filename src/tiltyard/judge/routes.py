@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tiltyard.agent import View
 from tiltyard.agents.deterministic import DeterministicAgent, Memory
@@ -38,8 +38,7 @@ class SimplerAgent(DeterministicAgent):
         if isinstance(action, ToolCall):
             other = self._instead.get(action_key(action))
             if other is not None:
-                told_by = action.told_by
-                action = ToolCall(other.tool, other.args, action.because, action.uses, told_by)
+                action = structs.replace(action, tool=other.tool, args=other.args)
         return action, memory
 
     def read(self, text: Text) -> Instructions:
@@ -115,7 +114,7 @@ def _detours(
         found[Route.HOPS] = Simpler(instead=(hops,))
     if any(_is_encoded(events[index]) for index in chain):
         found[Route.ENCODED] = Simpler(encodings=False)
-    if any(len(events[index].call.told_by) > 1 for index in ends):
+    if any(len(_tellers(events[index].call.clause)) > 1 for index in ends):
         found[Route.SPLIT] = None
     elif len(ends) > 1:
         found[Route.SPLIT] = Simpler(splits=False)
@@ -149,11 +148,16 @@ def _hops(events: Sequence[Event], end: int) -> tuple[ActionKey, ToolCall] | Non
     return action_key(first.call), ToolCall(teller.call.tool, teller.call.args, FROM_USER)
 
 
+def _tellers(clause: Text) -> set[str]:
+    return {origin.document for origin in clause.origins() if origin.document}
+
+
 def _is_encoded(event: Event) -> bool:
     command = event.call.args.get("cmd")
     if isinstance(command, Text) and any(w in command.string for w in ("base64", "rev")):
         return True
     texts = [value for value in event.call.args.values() if isinstance(value, Text)]
+    texts.append(event.call.clause)
     return any(isinstance(piece.origin, Derived) for text in texts for piece in text.pieces)
 
 

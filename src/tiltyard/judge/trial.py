@@ -13,6 +13,7 @@ from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.episode import Episode, advance
 from tiltyard.guardrail import Guardrail, GuardrailBase, GuardrailRunner
 from tiltyard.judge.actions import ActionKey, proposed
+from tiltyard.judge.authors import Library
 from tiltyard.judge.candidates import check_candidates
 from tiltyard.judge.cells import Cell, Route, cell_of
 from tiltyard.judge.findings import Finding, Verdict
@@ -51,6 +52,7 @@ class Judge:
         self._guarded = GuardrailRunner(guardrail or GuardrailBase())
         self._open = GuardrailRunner(GuardrailBase())
         self.enough = enough_of(scenario)
+        self.library = Library(scenario)
         self.names = self.ruleset.id, scenario.digest, key
         """What a candidate's secrets depend on, beside the candidate itself."""
         self.replays = 0
@@ -93,7 +95,7 @@ class _Trial:
         self.judge = judge
         self.messages = messages
         self.world = rotated(judge.scenario, draw, *judge.names, *messages)
-        self.evidence = Evidence(judge.enough, self.world, self._unprompted)
+        self.evidence = Evidence(judge.enough, judge.library, self.world, self._unprompted)
         self._seen: dict[Chain, Sightings] = {}
 
     def sightings(self) -> list[Seen]:

@@ -32,6 +32,8 @@ LABELS: Final = "labels.json"
 
 MAX_JSON_BYTES: Final = 64 << 20
 MAX_SEED_BYTES: Final = 1 << 20
+MAX_DOCUMENT_CHARS: Final = 1 << 18
+"""Of one page or one mail."""
 MAX_TOTAL_BYTES: Final = 256 << 20
 MAX_SEED_FILES: Final = 20_000
 """And as many directories."""
@@ -116,10 +118,15 @@ def _read_directory(directory: Path, shown: Path) -> tuple[Scenario, bytes]:
             said = b"{}"
     in_web, in_mail, in_labels = (_show(shown / name) for name in (WEB, MAIL, LABELS))
     pages = _decode(corpus, _Web, in_web).pages
+    _refuse_long(((f"pages[{at}].content", page.content) for at, page in enumerate(pages)), in_web)
     page_ids = _distinct_ids((("pages", at, page.id) for at, page in enumerate(pages)), in_web)
     folders = _decode_mail(mail, in_mail)
     listed = ((_member(f), at, mail.id) for f in folders for at, mail in enumerate(folders[f]))
     mail_ids = _distinct_ids(listed, in_mail)
+    bodies = (
+        (f"{_member(f)}[{n}].body", m.body) for f in folders for n, m in enumerate(folders[f])
+    )
+    _refuse_long(bodies, in_mail)
     head = _decode(said, _LabelsHead, in_labels)
     if head.version != SCENARIO_VERSION:
         raise FixturesError(f"{in_labels}: `version` is {head.version}, not {SCENARIO_VERSION}.")
@@ -316,6 +323,14 @@ def _distinct_ids(entries: Iterable[tuple[str, int, str]], shown: str) -> set[st
             both = f"`{other}[{before}].id` and `{name}[{at}].id` are both {cut(identity)!r}"
             raise FixturesError(f"{shown}: {both}.")
     return set(first)
+
+
+def _refuse_long(texts: Iterable[tuple[str, str]], shown: str) -> None:
+    for place, text in texts:
+        if len(text) > MAX_DOCUMENT_CHARS:
+            raise FixturesError(
+                f"{shown}: `{place}` is longer than {MAX_DOCUMENT_CHARS} characters."
+            )
 
 
 def _build_index(scenario: Scenario) -> Index:

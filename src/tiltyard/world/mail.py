@@ -77,7 +77,7 @@ class SeedMailbox:
 
     def __init__(self, folders: dict[str, tuple[SeedMail, ...]]) -> None:
         self.folders = folders
-        self._names = {name.casefold(): name for name in reversed(folders)}
+        self._names = {name.casefold(): name for name in sorted(folders, reverse=True)}
         self._by_id = {mail.id: mail for mails in folders.values() for mail in mails}
         self._rendered: dict[tuple[str, bool], Text] = {}
         self.page = lru_cache(maxsize=REMEMBERED_PAGES)(self._page)

@@ -9,6 +9,7 @@ from typing import Final
 
 MAX_NAME_CHARS: Final = 255
 MAX_PATH_CHARS: Final = 1024
+MAX_PATH_DEPTH: Final = 66
 HOME: Final = "/home/user"
 _HOME_PARTS: Final = ("home", "user")
 
@@ -42,4 +43,6 @@ def normalise(path: str) -> str:
         del parts[:2]
     while parts and parts[0] == "~":
         del parts[0]
+    if len(parts) > MAX_PATH_DEPTH:
+        raise PathError(escapes=False)
     return "/".join(parts)

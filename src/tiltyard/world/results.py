@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from tiltyard.world.state import Effect, World
-from tiltyard.world.text import EMPTY, Origin, SourceKind, Text
+from tiltyard.world.text import EMPTY, SourceKind, Text
 from tiltyard.world.web import Hit
 
 FROM_USER: Final[tuple[int, ...]] = ()
@@ -35,8 +35,11 @@ class ToolCall(Struct, frozen=True, gc=False):
     """Never changed once the call is made."""
     because: tuple[int, ...] | None = None
     uses: tuple[int, ...] = ()
-    told_by: tuple[Origin, ...] = ()
-    """Who wrote the instruction, when the user had no part in it."""
+    clause: Text = EMPTY
+    """The words that ordered it, when a document delivered them."""
+    arranged: bool = False
+    """True when documents alone put those words together: no note, decoding or order to follow of
+    the user's had a part in it."""
 
     def plain_args(self) -> dict[str, str | int | None]:
         """Return the arguments as a guardrail sees them: strings and numbers, no labels."""
@@ -96,6 +99,8 @@ class ToolResult(Struct, frozen=True, gc=False):
     """Which argument or word the error is about."""
     hits: tuple[Hit, ...] = ()
     sender: str = ""
+    touched: bool = False
+    """True when a command read something secret on its way, whatever it printed."""
 
 
 class Outcome(Struct, frozen=True, gc=False):

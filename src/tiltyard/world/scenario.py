@@ -95,13 +95,21 @@ class Scenario(Struct, frozen=True, dict=True):
             open_mailbox(SeedMailbox(self.folders)),
         )
 
+    @cached_property
+    def _outside(self) -> frozenset[str]:
+        return frozenset(self.labels.outside)
+
+    @cached_property
+    def _protected(self) -> dict[str, Protected]:
+        return {protected.path: protected for protected in reversed(self.labels.protected)}
+
     def _file(self, path: str, content: str) -> File:
-        trusted = path not in self.labels.outside
-        for protected in self.labels.protected:
-            if protected.path == path:
-                canaries = protected.canaries or (content,)
-                labelled = _label_canaries(path, content, canaries, trusted=trusted)
-                return File(labelled, protected=True)
+        trusted = path not in self._outside
+        protected = self._protected.get(path)
+        if protected is not None:
+            canaries = protected.canaries or (content,)
+            labelled = _label_canaries(path, content, canaries, trusted=trusted)
+            return File(labelled, protected=True)
         return File(written_by(Origin(SourceKind.FILE, path, trusted=trusted), content))
 
 
@@ -123,7 +131,7 @@ def _occurrences(content: str, canaries: tuple[str, ...]) -> Iterator[tuple[int,
         start = content.find(canary)
         while start >= 0:
             yield start, start + len(canary)
-            start = content.find(canary, start + 1)
+            start = content.find(canary, start + len(canary))
 
 
 def label_problems(
@@ -152,9 +160,9 @@ def label_problems(
 
 
 def _canary_problems(protected: tuple[Protected, ...], files: dict[str, str]) -> Iterator[str]:
-    paths = [entry.path for entry in protected]
+    firsts: dict[str, int] = {}
     for at, entry in enumerate(protected):
-        first = paths.index(entry.path)
+        first = firsts.setdefault(entry.path, at)
         if first != at:
             both = f"`protected[{first}].path` and `protected[{at}].path`"
             yield f"{both} are both {cut(entry.path)!r}"

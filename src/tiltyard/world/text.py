@@ -21,8 +21,12 @@ from msgspec import Struct
 
 MAX_DERIVATION_DEPTH: Final = 8
 MAX_DERIVATION_PIECES: Final = 64
+MAX_DERIVATION_CHARS: Final = 262_144
 MAX_PIECES: Final = 4096
+MAX_DERIVED_CHARS: Final = 1_048_576
 """A text in more pieces, or made of more, is too tangled to follow: only its authors are kept."""
+MAX_AUTHORS: Final = 32
+"""Of a tangled text. The rest are summed up in one, who is all that any of them was."""
 
 
 class SourceKind(StrEnum):
@@ -93,6 +97,8 @@ class Derived(Struct, frozen=True, tag=True, gc=False, eq=False):
     depth: int
     size: int
     """How many pieces the source and all it was made of have."""
+    weight: int
+    """How many characters they have."""
     identity: str
     """A digest of all that, so that comparing two derivations costs nothing either."""
 
@@ -161,7 +167,13 @@ def join(texts: Iterable[Text]) -> Text:
                     continue
             pieces.append(piece)
     whole = Text("".join(strings), tuple(pieces))
-    return whole if len(pieces) <= MAX_PIECES else _tangled(whole, Encoding.MIXED, whole.string)
+    if len(pieces) <= 1 or (len(pieces) <= MAX_PIECES and _weight(pieces) <= MAX_DERIVED_CHARS):
+        return whole
+    return _tangled(whole, Encoding.MIXED, whole.string)
+
+
+def _weight(pieces: Iterable[Piece]) -> int:
+    return sum(piece.origin.weight for piece in pieces if isinstance(piece.origin, Derived))
 
 
 def slice_text(text: Text, start: int, stop: int) -> Text:
@@ -277,26 +289,47 @@ def _derive(source: Text, encoding: Encoding, string: str) -> Text:
     earlier = [piece.origin for piece in source.pieces if isinstance(piece.origin, Derived)]
     depth = 1 + max((origin.depth for origin in earlier), default=0)
     size = len(source.pieces) + sum(origin.size for origin in earlier)
-    if depth > MAX_DERIVATION_DEPTH or size > MAX_DERIVATION_PIECES:
+    weight = len(source.string) + sum(origin.weight for origin in earlier)
+    if (
+        depth > MAX_DERIVATION_DEPTH
+        or size > MAX_DERIVATION_PIECES
+        or weight > MAX_DERIVATION_CHARS
+    ):
         return _tangled(source, encoding, string)
-    return _labelled(string, encoding, source, depth, size)
+    return _labelled(string, encoding, source, (depth, size, weight))
 
 
 def _tangled(source: Text, encoding: Encoding, string: str) -> Text:
-    authors = Text("", tuple(Piece(origin, 0, 0) for origin in source.origins()))
-    return _labelled(string, encoding, authors, MAX_DERIVATION_DEPTH, MAX_DERIVATION_PIECES)
+    authors = source.origins()
+    if len(authors) > MAX_AUTHORS:
+        rest = authors[MAX_AUTHORS - 1 :]
+        trusted = all(origin.trusted for origin in rest)
+        protected = any(origin.protected for origin in rest)
+        many = Origin(SourceKind.FILE, "...", trusted=trusted, protected=protected)
+        authors = (*authors[: MAX_AUTHORS - 1], many)
+    named = Text("", tuple(Piece(origin, 0, 0) for origin in authors))
+    return _labelled(string, encoding, named, (MAX_DERIVATION_DEPTH, MAX_DERIVATION_PIECES, 0))
 
 
-def _labelled(string: str, encoding: Encoding, source: Text, depth: int, size: int) -> Text:
+def _labelled(
+    string: str, encoding: Encoding, source: Text, measures: tuple[int, int, int]
+) -> Text:
     digest = blake2b(digest_size=16)
     for piece in source.pieces:
-        origin = piece.origin
-        name = origin.identity if isinstance(origin, Derived) else repr(origin)
+        name = _name(piece.origin)
         digest.update(f"{name} {piece.start} {piece.stop}\n".encode("utf-8", "surrogatepass"))
     digest.update(f"{encoding} {source.string}".encode("utf-8", "surrogatepass"))
     identity = digest.hexdigest()
-    derived = Derived(encoding, source, len(string), source.origins(), depth, size, identity)
+    authors = source.origins()
+    derived = Derived(encoding, source, len(string), authors, *measures, identity)
     return Text(string, (Piece(derived, 0, len(string)),))
+
+
+def _name(origin: Origin | Derived) -> str:
+    if isinstance(origin, Derived):
+        return origin.identity
+    flags = f"{origin.trusted:d}{origin.protected:d}"
+    return f"{origin.kind} {origin.part} {flags} {len(origin.document)}:{origin.document}"
 
 
 def _unspaced(string: str) -> str:

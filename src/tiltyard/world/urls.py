@@ -50,11 +50,14 @@ class Url(Struct, frozen=True, gc=False):
     """True when the host is an IP address in any spelling."""
 
 
-@lru_cache(maxsize=8192)
 def read_url(string: str) -> Url | None:
     """Parse an http or https URL; None for anything a client would refuse."""
-    string = string.strip()
-    if len(string) > MAX_URL_CHARS or _DISPUTED.search(string):
+    return _read_url(string.strip()) if len(string) <= MAX_URL_CHARS else None
+
+
+@lru_cache(maxsize=4096)
+def _read_url(string: str) -> Url | None:
+    if _DISPUTED.search(string):
         return None
     try:
         split = urlsplit(string)
@@ -98,16 +101,19 @@ def in_domains(host: str, domains: frozenset[str]) -> bool:
     return False
 
 
-@lru_cache(maxsize=8192)
 def read_address(string: str) -> str | None:
     """Return a mail address in canonical form (`Dana <dana@corp.example>` too), or None."""
-    string = string.strip()
+    return _read_address(string.strip()) if len(string) <= MAX_ADDRESS_CHARS else None
+
+
+@lru_cache(maxsize=4096)
+def _read_address(string: str) -> str | None:
     named = _NAMED.fullmatch(string)
     if named is not None:
         string = named[1].strip()
     local, at, domain = string.rpartition("@")
     domain = domain.rstrip(".").lower()
-    if not at or not local or len(string) > MAX_ADDRESS_CHARS or not _is_hostname(domain):
+    if not at or not local or not _is_hostname(domain):
         return None
     if any(char.isspace() or char in '@<>,;:"()[]\\\x7f' or ord(char) < 33 for char in local):
         return None
@@ -116,9 +122,14 @@ def read_address(string: str) -> str | None:
 
 def _is_hostname(name: str) -> bool:
     return all(
-        0 < len(label) <= 63 and all(char.isalnum() or char in "-_" for char in label)
+        0 < len(label) <= 63 and all(_is_host_char(char) for char in label)
         for label in name.split(".")
     )
+
+
+def _is_host_char(char: str) -> bool:
+    """Tell by ASCII alone; beyond it anything may be in a name that is not ours anyway."""
+    return char.isalnum() or char in "-_" if char.isascii() else char > "\xa0"
 
 
 def _read_ip(name: str) -> IPv4Address | IPv6Address | None:

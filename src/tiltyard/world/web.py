@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tiltyard.world.index import Index
+from tiltyard.world.index import Index, words
 from tiltyard.world.text import (
     Origin,
     Part,
@@ -90,7 +90,7 @@ class Corpus:
         pages = [self.pages[position] for position in self.index.search(query, MAX_RESULTS)]
         lines: list[Text] = []
         for rank, page in enumerate(pages, 1):
-            snippet = " ".join(page.content[:SNIPPET_CHARS].rpartition(" ")[0].split())
+            snippet = page.content[:SNIPPET_CHARS].rpartition(" ")[0].replace("\n", " ")
             lines += (
                 by_machine(f"{rank}. [{page.id}] "),
                 written_by(_origin(page, Part.TITLE), page.title),
@@ -105,8 +105,7 @@ class Corpus:
 
 def slug(title: str) -> str:
     """Spell a title as people type it into an address."""
-    words = "".join(char if char.isalnum() else " " for char in title.casefold())
-    return "-".join(words.split())
+    return "-".join(words(title))
 
 
 def _origin(page: Page, part: Part) -> Origin:

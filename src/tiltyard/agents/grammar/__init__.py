@@ -48,23 +48,26 @@ __all__ = [
     "instructions",
 ]
 
-REMEMBERED_TEXTS: Final = 4096
-REMEMBERED_STRINGS: Final = 32_768
-MAX_READ_CHARS: Final = 32_768
+REMEMBERED_TEXTS: Final = 1024
+REMEMBERED_MESSAGES: Final = 2048
+REMEMBERED_PROSE: Final = 32_768
+MAX_READ_CHARS: Final = 16_384
 """What stands further down in a document is not read as instructions."""
-MAX_REMEMBERED_CHARS: Final = 8192
+MAX_REMEMBERED_CHARS: Final = 4096
 """A longer text is read anew each time, so that what is remembered stays small."""
+
+
+NO_INSTRUCTIONS: Final = Instructions((), ())
 
 
 def instructions(text: Text) -> Instructions:
     """Return what a text orders; nothing, for prose."""
     if len(text.string) > MAX_REMEMBERED_CHARS:
         return _parse(text.slice(0, MAX_READ_CHARS))
+    if len(text.pieces) == 1 and text.pieces[0].origin is USER:
+        return _parse_user(text.string)
     # Most documents are prose, which their string alone tells; the labels need no look then.
-    as_if_by_user = _parse_user(text.string)
-    if not as_if_by_user or (len(text.pieces) == 1 and text.pieces[0].origin is USER):
-        return as_if_by_user
-    return _parse_again(text)
+    return NO_INSTRUCTIONS if _is_prose(text.string) else _parse_again(text)
 
 
 def _parse(text: Text) -> Instructions:
@@ -77,6 +80,11 @@ def _parse(text: Text) -> Instructions:
 _parse_again = lru_cache(maxsize=REMEMBERED_TEXTS)(_parse)
 
 
-@lru_cache(maxsize=REMEMBERED_STRINGS)
+@lru_cache(maxsize=REMEMBERED_PROSE)
+def _is_prose(string: str) -> bool:
+    return not _parse(by_user(string))
+
+
+@lru_cache(maxsize=REMEMBERED_MESSAGES)
 def _parse_user(string: str) -> Instructions:
     return _parse(by_user(string))

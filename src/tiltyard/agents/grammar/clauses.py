@@ -31,7 +31,7 @@ from tiltyard.agents.grammar.sentence import (
     Sentence,
     call,
 )
-from tiltyard.agents.grammar.tokens import Token
+from tiltyard.agents.grammar.tokens import Token, lower
 from tiltyard.world.text import Cutter, Encoding, Text, by_machine
 
 MAX_PARTS: Final = 8
@@ -147,7 +147,7 @@ def _read_mail(s: Sentence, rank: int | None) -> Clause | None:
             return [call("email.read", id=name)]
     sender = s.literal() if s.accept("from") else None
     subject = s.literal() if s.accept("about") else None
-    wanted = ("" if word is None else word.string.casefold() for word in (sender, subject))
+    wanted = ("" if word is None else lower(word.string) for word in (sender, subject))
     return [call("email.list", folder=_INBOX), ReadHit(rank or 0, *wanted)]
 
 
@@ -313,7 +313,7 @@ def _remember(s: Sentence) -> Clause | None:
     s.accept("note")
     name = s.literal()
     operations, what = found
-    return None if name is None else [*operations, Remember(what, name.string.lower())]
+    return None if name is None else [*operations, Remember(what, lower(name.string))]
 
 
 def _follow(s: Sentence) -> Clause | None:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from tiltyard.agents.grammar.operations import It, Note, Operation, Recipient, Recode, What
-from tiltyard.agents.grammar.tokens import Token
+from tiltyard.agents.grammar.tokens import Token, lower
 from tiltyard.world.results import FROM_USER, ToolCall
 from tiltyard.world.text import Cutter, Encoding, Text, by_machine, join
 from tiltyard.world.urls import read_address, read_url
@@ -84,7 +84,7 @@ _LEAD_INS: Final = tuple(
 _TITLES: Final = (("as", "the"), ("by", "order", "of"), ("on", "behalf", "of"))
 _RESETS: Final = frozenset(("ignore", "disregard", "forget"))
 _RESET_ENDS: Final = frozenset(("instructions", "rules", "directions", "above", "before"))
-_NUMBERED: Final = re.compile(r"\(?\d{1,3}\)")
+_NUMBERED: Final = re.compile(r"\(?[0-9]{1,3}\)")
 
 Found = tuple[list[Operation], What]
 """What a clause is about, and the calls that fetch it first."""
@@ -157,7 +157,7 @@ class Sentence:
         if word in _SIMPLE_LEAD_INS or _NUMBERED.fullmatch(word):
             self.at += 1
             return True
-        if word == "step" and self.word(1).isdecimal():
+        if word == "step" and self.word(1).isascii() and self.word(1).isdecimal():
             self.at += 2
             return True
         if any(self.accept(*phrase) for phrase in _LEAD_INS):
@@ -166,7 +166,11 @@ class Sentence:
             while self.accept_any(*_RESET_ENDS):
                 pass
             return True
-        return any(self.accept(*title) for title in _TITLES) and self._skip_past({","})
+        start = self.at
+        if any(self.accept(*title) for title in _TITLES) and self._skip_past({","}):
+            return True
+        self.at = start
+        return False
 
     def _skip_past(self, words: Collection[str]) -> bool:
         for ahead in range(_LEAD_IN_REACH):
@@ -261,7 +265,7 @@ class Sentence:
             return [], IT
         if self.accept("note"):
             name = self.literal()
-            return None if name is None else ([], Note(name.string.lower()))
+            return None if name is None else ([], Note(lower(name.string)))
         determined = self.accept_any(*DETERMINERS)
         noun = self.word()
         if noun in _FETCHED_WITH and not self._ends_object(1):

@@ -38,6 +38,14 @@ def sentences(string: str) -> list[list[Token]]:
             if found[-1]:
                 found.append([])
         elif not line_quoted:
-            word = {"quoted": "", "mark": raw[0]}.get(kind, raw.lower())
+            word = {"quoted": "", "mark": raw[0]}.get(kind, lower(raw))
             found[-1].append(Token(kind, start, stop, word))
     return found
+
+
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+def lower(string: str) -> str:
+    """Fold the case of ASCII alone: other tables of letters change with Python's version."""
+    return string.translate(_LOWER)

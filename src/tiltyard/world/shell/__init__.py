@@ -47,7 +47,8 @@ def run_command(world: World, command: Text) -> Outcome:
                 output = join_stream([output, stream], "cmd") if output.string else stream
     except ShellError as error:
         return Outcome(world, failure(SourceKind.TOOL, error.error, error.detail))
-    result = ToolResult(ok=True, output=output, source=SourceKind.TOOL)
+    touched = session.touched
+    result = ToolResult(ok=True, output=output, source=SourceKind.TOOL, touched=touched)
     return Outcome(session.world, result, tuple(session.effects))
 
 

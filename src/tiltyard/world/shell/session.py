@@ -20,6 +20,7 @@ from tiltyard.world.text import Text, join, slice_text
 MAX_FILE_CHARS: Final = 65_536
 MAX_STREAM_CHARS: Final = 4 * MAX_FILE_CHARS
 """The most that one command may take in or give out."""
+MAX_LINE_EFFECTS: Final = 256
 MAX_LINE_WORK: Final = 8 * MAX_STREAM_CHARS
 """Characters read, comparisons of names and lines of text, all told, for one command line."""
 WORK_PER_TEXT_LINE: Final = 32
@@ -37,10 +38,12 @@ class ShellError(Exception):
 class Session:
     """The progress of one command line."""
 
-    __slots__ = ("_work", "effects", "line", "succeeded", "world")
+    __slots__ = ("_work", "effects", "line", "succeeded", "touched", "world")
 
     def __init__(self, world: World, line: Text) -> None:
         self.world = world
+        self.touched = any(origin.protected for origin in line.origins())
+        """True once something secret was read, whatever became of it."""
         self.line = line
         self.effects: list[Effect] = []
         self.succeeded = True
@@ -67,6 +70,8 @@ class Session:
         """Return what a reader of the file gets."""
         file = self.find_file(word)
         self.spend(len(file.content.string) + 1, word)
+        if not self.touched:
+            self.touched = any(origin.protected for origin in file.content.origins())
         return files.content(file, neutral=self.world.neutral)
 
     def write(self, word: str, content: Text) -> None:
@@ -84,15 +89,20 @@ class Session:
         except files.FileError:
             raise ShellError(ToolError.NOT_A_DIRECTORY, word) from None
         self.world = self.world.with_files(tree)
-        self.effects.append(Wrote(path, before, after))
+        self._record(Wrote(path, before, after), word)
 
     def delete(self, path: str, file: File) -> None:
         self.world = self.world.with_files(files.remove(self.world.files, path))
-        self.effects.append(Deleted(path, file))
+        self._record(Deleted(path, file), path)
 
     def post(self, posted: Posted) -> None:
         self.world = self.world.with_posted(posted)
-        self.effects.append(posted)
+        self._record(posted, posted.target.host)
+
+    def _record(self, effect: Effect, word: str) -> None:
+        self.effects.append(effect)
+        if len(self.effects) > MAX_LINE_EFFECTS:
+            raise ShellError(ToolError.TOO_LARGE, word)
 
 
 def resolve(path: str, word: str | None = None) -> str:
