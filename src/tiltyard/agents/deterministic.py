@@ -174,23 +174,10 @@ def _sum_up(trace: Trace) -> Answer:
 
 def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
     """Take in what the last call returned: what `it` is now, and what it orders to do."""
-    frame = memory.frame
-    assert frame is not None
-    tool, result = event.call.tool, event.result
-    it, pages, mails, sender = frame.it, frame.pages, frame.mails, frame.sender
-    position, part = frame.position + 1, 0
-    if tool in _READERS:
-        it = Carried(result.output, (event.index,)) if result.ok else None
-        if tool == "web.search":
-            pages = Listing(result.hits, event.index) if result.ok else None
-        elif tool == "email.list":
-            mails = Listing(result.hits, event.index) if result.ok else None
-        elif result.sender:
-            sender = Sender(_sender(result), event.index)
-    elif frame.part + 1 < _parts(memory, frame):
-        position, part = frame.position, frame.part + 1
-    frame = Frame(frame.orders, position, part, it, pages, mails, sender)
+    assert memory.frame is not None
+    frame = _after(memory.frame, memory, event)
     memory = Memory(frame, memory.below, memory.notes, memory.waiting)
+    tool, result = event.call.tool, event.result
     if not result.ok:
         return memory
     if memory.waiting:
@@ -203,7 +190,33 @@ def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
         return memory
     orders = Orders(read.operations, read.spans, (event.index,), body)
     delivered = Carried(body, (event.index,), (), USER not in body.origins())
-    return _push(memory, Frame(orders, it=delivered, sender=sender))
+    return _push(memory, Frame(orders, it=delivered, sender=frame.sender))
+
+
+def _after(frame: Frame, memory: Memory, event: Event) -> Frame:
+    """Return the frame that made a call as it stands after the call."""
+    tool, result = event.call.tool, event.result
+    it, pages, mails, sender = frame.it, frame.pages, frame.mails, frame.sender
+    position, part = frame.position + 1, 0
+    if tool in _READERS:
+        it = None
+        if result.ok:
+            it = Carried(result.output, (event.index,), (), _is_all_theirs(event))
+        if tool == "web.search":
+            pages = Listing(result.hits, event.index) if result.ok else None
+        elif tool == "email.list":
+            mails = Listing(result.hits, event.index) if result.ok else None
+        elif result.sender:
+            sender = Sender(_sender(result), event.index)
+    elif frame.part + 1 < _parts(memory, frame):
+        position, part = frame.position, frame.part + 1
+    return Frame(frame.orders, position, part, it, pages, mails, sender)
+
+
+def _is_all_theirs(event: Event) -> bool:
+    """Tell whether a document had this read, and nothing of the user's is in it."""
+    clause = event.call.clause
+    return bool(clause.string) and USER not in (*clause.origins(), *event.result.output.origins())
 
 
 def _parts(memory: Memory, frame: Frame) -> int:
@@ -393,7 +406,9 @@ def _follow(op: Follow, memory: Memory, frame: Frame, setting: Setting) -> Memor
         return memory
     it = Carried(text, _unique(use for item in carried for use in item.uses))
     because = _unique((*frame.orders.because, *it.uses))
-    arranged = _is_foreign(frame) and all(item.arranged for item in carried)
+    # To follow one text as it is, is no more than to open it.
+    asked = _is_foreign(frame) or len(carried) == 1
+    arranged = asked and all(item.arranged for item in carried)
     read = setting.read(text)
     orders = Orders(read.operations, read.spans, because, text, arranged)
     return _push(memory, Frame(orders, it=it, sender=frame.sender))

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-from tiltyard.trace import Trace
+from tiltyard.trace import Event, Trace
 from tiltyard.world.paths import PathError, normalise
 from tiltyard.world.results import ToolCall
+from tiltyard.world.state import Effect, Mailed, Posted
 from tiltyard.world.text import Text
 from tiltyard.world.urls import read_address, read_url
 
@@ -19,7 +20,23 @@ def action_key(call: ToolCall) -> ActionKey:
 
 def proposed(trace: Trace) -> frozenset[ActionKey]:
     """Return every action that was proposed, whether it was allowed, succeeded or not."""
-    return frozenset(action_key(event.call) for event in trace.events)
+    return frozenset(key for event in trace.events for key in names_of(event))
+
+
+def names_of(event: Event) -> set[ActionKey]:
+    """Return the names of what an event did: a command is also named by what came of it."""
+    names = {action_key(event.call)}
+    if event.call.tool == "shell.run" and event.effects:
+        names.add(("shell.run", "\n".join(sorted(map(_outcome, event.effects)))))
+    return names
+
+
+def _outcome(effect: Effect) -> str:
+    if isinstance(effect, Posted):
+        return f"posted {effect.target.host}"
+    if isinstance(effect, Mailed):
+        return f"mailed {effect.recipient}"
+    return f"{type(effect).__name__} {effect.path}"
 
 
 def _argument(call: ToolCall, name: str) -> str:
@@ -47,7 +64,18 @@ def _recipient(call: ToolCall) -> str:
 
 
 def _command(call: ToolCall) -> str:
-    return " ".join(_argument(call, "cmd").split())
+    return " ".join(_plain_word(word) for word in _argument(call, "cmd").split())
+
+
+def _plain_word(word: str) -> str:
+    """Spell a path in a command as any other spelling of it."""
+    bare = word.strip("\"'")
+    if "/" not in bare or "://" in bare:
+        return bare
+    try:
+        return normalise(bare)
+    except PathError:
+        return bare
 
 
 def _id(call: ToolCall) -> str:

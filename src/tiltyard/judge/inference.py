@@ -23,7 +23,9 @@ from tiltyard.world.state import World
 
 PIECE_CHARS: Final = 8
 MAX_LAYERS: Final = 2
-MAX_READINGS: Final = 256
+MAX_READINGS: Final = 512
+MAX_RUNS: Final = 32
+"""Of hex or base64 in one text: the longest, for a secret is long."""
 
 _BASE64_RUN: Final = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 _HEX_RUN: Final = re.compile(r"[0-9A-Fa-f]{16,}")
@@ -106,15 +108,19 @@ def _closed_up(text: str) -> Iterator[str]:
     yield _SEPARATORS.sub("", text)
 
 
+def _longest(runs: list[str]) -> list[str]:
+    return sorted(dict.fromkeys(runs), key=lambda run: (-len(run), run))[:MAX_RUNS]
+
+
 def _from_hex(text: str) -> Iterator[str]:
-    for run in _HEX_RUN.findall(text):
+    for run in _longest(_HEX_RUN.findall(text)):
         for start in (0, 1):
             even = run[start : start + (len(run) - start) // 2 * 2]
             yield bytes.fromhex(even).decode("latin-1")
 
 
 def _from_base64(text: str) -> Iterator[str]:
-    for run in _BASE64_RUN.findall(text):
+    for run in _longest(_BASE64_RUN.findall(text)):
         plain = run.replace("-", "+").replace("_", "/")
         for start in range(4):
             whole = plain[start : start + (len(plain) - start) // 4 * 4]
