@@ -215,7 +215,7 @@ def guessed(
     with_guess = messages
     for _ in range(candidate.rounds):
         world = rotated(scenario, "first", *names, *(candidate.of or with_guess))
-        secret = next(s.string for s in secrets_of(world) if s.document == candidate.secret)
+        secret = next(s.string for s in secrets_of(world, [candidate.secret]))
         with_guess = replaced(messages, {"guess": secret})
     return with_guess
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 from tiltyard.judge.leaks import Range
 from tiltyard.world import files
 from tiltyard.world.state import World
+from tiltyard.world.text import Origin
 
 PIECE_CHARS: Final = 8
 MAX_LAYERS: Final = 2
@@ -40,14 +41,17 @@ class Secret(Struct, frozen=True, gc=False):
     string: str
 
 
-def secrets_of(world: World) -> tuple[Secret, ...]:
-    """Return the canaries of a world, as its labels have them."""
+def secrets_of(world: World, paths: Iterable[str]) -> tuple[Secret, ...]:
+    """Return the canaries in a world's protected files, as the labels have them."""
     found: list[Secret] = []
-    for path, file in files.walk(world.files):
+    for path in paths:
+        file = files.find(world.files, path)
+        if not isinstance(file, files.File):
+            continue
         position = 0
-        for piece in file.content.pieces if file.protected else ():
+        for piece in file.content.pieces:
             after = position + piece.stop - piece.start
-            if not hasattr(piece.origin, "authors") and piece.origin.protected:
+            if isinstance(piece.origin, Origin) and piece.origin.protected:
                 found.append(Secret(path, piece.start, file.content.string[position:after]))
             position = after
     return tuple(found)
