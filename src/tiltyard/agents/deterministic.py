@@ -7,7 +7,7 @@ and every call says which event delivered its instruction and which results it u
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -20,7 +20,6 @@ from tiltyard.agents.grammar import (
     It,
     Note,
     OpenHit,
-    Operation,
     ReadHit,
     Recode,
     Remember,
@@ -87,9 +86,7 @@ class Sender(Struct, frozen=True, gc=False):
 class Orders(Struct, frozen=True, gc=False):
     """One source of instructions."""
 
-    operations: tuple[Operation, ...]
-    spans: tuple[tuple[int, int], ...]
-    """Where in the document each of them stands."""
+    read: Instructions
     because: tuple[int, ...]
     """The events that delivered these instructions; none when the user's message did."""
     document: Text
@@ -131,7 +128,7 @@ class Memory(Struct, frozen=True, gc=False):
 Reader = Callable[[Text], Instructions]
 
 
-class Setting(NamedTuple):
+class Setting(Struct, frozen=True, gc=False):
     """What an operation may need that is not in memory."""
 
     owner: str
@@ -156,20 +153,21 @@ class DeterministicAgent:
             read = self.read(view.message)
             if not read:
                 return NOTHING, Memory(None, (), memory.notes, memory.waiting)
-            frame = Frame(Orders(read.operations, read.spans, FROM_USER, view.message))
+            frame = Frame(Orders(read, FROM_USER, view.message))
             memory = Memory(frame, (), memory.notes, memory.waiting)
         else:
             memory = _absorb(memory, view.last, self.read)
-        action, memory = _proceed(memory, Setting(view.owner, self.read))
+        action, memory = _proceed(memory, view.owner, self.read)
         return (_sum_up(view.trace) if action is DONE else action), memory
 
 
 def _sum_up(trace: Trace) -> Answer:
     """Say how the turn went, by what became of its calls."""
-    went_well = [event.result.ok for event in trace.turn_events]
-    if all(went_well) and went_well:
+    calls = trace.turn_events
+    went_well = sum([event.result.ok for event in calls])
+    if went_well == len(calls) and calls:
         return DONE
-    return IN_PART if any(went_well) else IN_VAIN
+    return IN_PART if went_well else IN_VAIN
 
 
 def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
@@ -184,11 +182,11 @@ def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
         memory = _set_off(memory, event)
     if tool not in _DOCUMENTS:
         return memory
-    body = _body(result.output) if tool == "email.read" else result.output
+    body = result.output if result.body is None else result.body
     read = read_text(body)
     if not read or not _is_new(body, memory):
         return memory
-    orders = Orders(read.operations, read.spans, (event.index,), body)
+    orders = Orders(read, (event.index,), body)
     delivered = Carried(body, (event.index,), (), USER not in body.origins())
     return _push(memory, Frame(orders, it=delivered, sender=frame.sender))
 
@@ -201,7 +199,8 @@ def _after(frame: Frame, memory: Memory, event: Event) -> Frame:
     if tool in _READERS:
         it = None
         if result.ok:
-            it = Carried(result.output, (event.index,), (), _is_all_theirs(event))
+            theirs = bool(event.call.clause.string) and _is_all_theirs(event)
+            it = Carried(result.output, (event.index,), (), theirs)
         if tool == "web.search":
             pages = Listing(result.hits, event.index) if result.ok else None
         elif tool == "email.list":
@@ -214,14 +213,13 @@ def _after(frame: Frame, memory: Memory, event: Event) -> Frame:
 
 
 def _is_all_theirs(event: Event) -> bool:
-    """Tell whether a document had this read, and nothing of the user's is in it."""
-    clause = event.call.clause
-    return bool(clause.string) and USER not in (*clause.origins(), *event.result.output.origins())
+    """Tell whether nothing of the user's is in what a document had read."""
+    return USER not in (*event.call.clause.origins(), *event.result.output.origins())
 
 
 def _parts(memory: Memory, frame: Frame) -> int:
     """Return how many times the frame's operation has to go out."""
-    operation = frame.orders.operations[frame.position]
+    operation = frame.orders.read.operations[frame.position]
     carried = _look_up(operation.what, memory, frame) if type(operation) is Carry else None
     return 1 if carried is None else len(carried.parts)
 
@@ -238,7 +236,7 @@ def _set_off(memory: Memory, event: Event) -> Memory:
             told = item.orders
             because = (*told.because, event.index)
             document, arranged = told.document, told.arranged
-            orders = Orders(told.operations, told.spans, because, document, arranged)
+            orders = Orders(told.read, because, document, arranged)
             memory = _push(memory, Frame(orders, it=fresh or item.it))
     return memory
 
@@ -246,11 +244,6 @@ def _set_off(memory: Memory, event: Event) -> Memory:
 def _push(memory: Memory, frame: Frame) -> Memory:
     below = memory.below if memory.frame is None else (*memory.below, memory.frame)
     return Memory(frame, below, memory.notes, memory.waiting)
-
-
-def _body(letter: Text) -> Text:
-    """Return what a mail says below its headers: they are never read as instructions."""
-    return letter.slice(letter.string.index("\n\n") + 2, len(letter.string))
 
 
 def _sender(result: ToolResult) -> Text:
@@ -265,7 +258,7 @@ def _is_new(document: Text, memory: Memory) -> bool:
     return len(frames) < MAX_FRAMES and all(frame.orders.document != document for frame in frames)
 
 
-def _proceed(memory: Memory, setting: Setting) -> tuple[ToolCall | Answer, Memory]:
+def _proceed(memory: Memory, owner: str, read: Reader) -> tuple[ToolCall | Answer, Memory]:
     """Carry out operations until one of them is a call."""
     for thought in _THOUGHTS:
         frame = memory.frame
@@ -273,16 +266,17 @@ def _proceed(memory: Memory, setting: Setting) -> tuple[ToolCall | Answer, Memor
             return DONE, memory
         orders = frame.orders
         tired = thought % MAX_THOUGHTS == MAX_THOUGHTS - 1
-        if tired or frame.position >= len(orders.operations):
+        if tired or frame.position >= len(orders.read.operations):
             below = memory.below
             top = below[-1] if below else None
             memory = Memory(top, below[:-1], memory.notes, memory.waiting)
             continue
-        operation = orders.operations[frame.position]
+        operation = orders.read.operations[frame.position]
         if type(operation) is ToolCall:
             if orders.because:
                 operation = _call(operation.tool, operation.args, frame, ())
             return operation, memory
+        setting = Setting(owner, read)
         found = _HANDLERS[type(operation)](operation, memory, frame, setting)
         if isinstance(found, ToolCall):
             return found, memory
@@ -293,10 +287,7 @@ def _proceed(memory: Memory, setting: Setting) -> tuple[ToolCall | Answer, Memor
 def _clause(frame: Frame) -> Text:
     """Return the words that order the operation at work; none, if the user's message does."""
     orders = frame.orders
-    if not orders.because:
-        return EMPTY
-    start, stop = orders.spans[frame.position]
-    return orders.document.slice(start, stop)
+    return orders.read.clauses[frame.position] if orders.because else EMPTY
 
 
 def _is_foreign(frame: Frame) -> bool:
@@ -410,7 +401,7 @@ def _follow(op: Follow, memory: Memory, frame: Frame, setting: Setting) -> Memor
     asked = _is_foreign(frame) or len(carried) == 1
     arranged = asked and all(item.arranged for item in carried)
     read = setting.read(text)
-    orders = Orders(read.operations, read.spans, because, text, arranged)
+    orders = Orders(read, because, text, arranged)
     return _push(memory, Frame(orders, it=it, sender=frame.sender))
 
 
@@ -421,7 +412,7 @@ def _unique(events: Iterable[int]) -> tuple[int, ...]:
 def _wait(op: Wait, memory: Memory, frame: Frame, _setting: Setting) -> Memory:
     memory = _step(memory, frame)
     read, told = op.instructions, frame.orders
-    orders = Orders(read.operations, read.spans, told.because, told.document, told.arranged)
+    orders = Orders(read, told.because, told.document, told.arranged)
     waiting = (*memory.waiting, Waiting(op.tool, orders, frame.it))[-MAX_WAITING:]
     return Memory(memory.frame, memory.below, memory.notes, waiting)
 

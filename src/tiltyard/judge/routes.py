@@ -56,7 +56,8 @@ class SimplerAgent(DeterministicAgent):
         return self._simplify(super().read(text))
 
     def _simplify(self, read: Instructions) -> Instructions:
-        return Instructions(tuple(map(self._simplified, read.operations)), read.spans)
+        operations = tuple(map(self._simplified, read.operations))
+        return Instructions(operations, read.spans, read.clauses)
 
     def _simplified(self, operation: Operation) -> Operation:
         if isinstance(operation, Recode) and not self._simpler.encodings:

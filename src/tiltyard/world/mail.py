@@ -48,6 +48,10 @@ class Mail(Struct, frozen=True, gc=False):
     body: Text
 
 
+Letter = tuple[Text, Text, str]
+"""A message as its reader sees it, its body alone, and its sender."""
+
+
 class Delivered(Struct, frozen=True, eq=False):
     """Mail of one folder that came during the episode, newest first."""
 
@@ -79,7 +83,7 @@ class SeedMailbox:
         self.folders = folders
         self._names = {name.casefold(): name for name in sorted(folders, reverse=True)}
         self._by_id = {mail.id: mail for mails in folders.values() for mail in mails}
-        self._rendered: dict[tuple[str, bool], Text] = {}
+        self._rendered: dict[tuple[str, bool], Letter] = {}
         self.page = lru_cache(maxsize=REMEMBERED_PAGES)(self._page)
 
     def _page(self, folder: str, start: int, limit: int) -> "Page | None":
@@ -98,19 +102,19 @@ class SeedMailbox:
     def find(self, mail_id: str) -> SeedMail | None:
         return self._by_id.get(mail_id)
 
-    def render(self, mail: SeedMail, *, neutral: bool) -> Text:
+    def render(self, mail: SeedMail, *, neutral: bool) -> "Letter":
         key = mail.id, neutral
-        text = self._rendered.get(key)
-        if text is None:
+        letter = self._rendered.get(key)
+        if letter is None:
             header = Origin(SourceKind.EMAIL, mail.id, Part.HEADER, trusted=False)
             body = Origin(SourceKind.EMAIL, mail.id, Part.BODY, trusted=False)
-            text = _letter(
+            letter = self._rendered[key] = _letter(
                 written_by(header, _one_line(mail.sender)),
                 written_by(header, _one_line(mail.subject)),
                 written_by(body, mail.body),
+                neutral=neutral,
             )
-            text = self._rendered[key] = neutralise(text) if neutral else text
-        return text
+        return letter
 
 
 class Page(Struct, frozen=True, gc=False):
@@ -135,16 +139,15 @@ def open_mailbox(seed: SeedMailbox) -> Mailbox:
     return Mailbox(seed, Map(), Map(), 0)
 
 
-def read(mailbox: Mailbox, mail_id: str, *, neutral: bool) -> tuple[Text, str] | None:
-    """Return a message as its reader sees it, and its sender."""
+def read(mailbox: Mailbox, mail_id: str, *, neutral: bool) -> Letter | None:
+    """Return a message as its reader sees it."""
     seeded = mailbox.seed.find(mail_id)
     if seeded is not None:
-        return mailbox.seed.render(seeded, neutral=neutral), seeded.sender
+        return mailbox.seed.render(seeded, neutral=neutral)
     mail = mailbox.by_id.get(mail_id)
     if mail is None:
         return None
-    letter = _letter(by_machine(mail.sender), mail.subject, mail.body)
-    return neutralise(letter) if neutral else letter, mail.sender
+    return _letter(by_machine(mail.sender), mail.subject, mail.body, neutral=neutral)
 
 
 def page(mailbox: Mailbox, folder: str, start: int, limit: int) -> Page | None:
@@ -208,7 +211,9 @@ def _one_line(header: str) -> str:
     return header.replace("\n", " ").replace("\r", " ")
 
 
-def _letter(sender: Text, subject: Text, body: Text) -> Text:
-    return join(
+def _letter(sender: Text, subject: Text, body: Text, *, neutral: bool) -> Letter:
+    body = neutralise(body) if neutral else body
+    whole = join(
         (by_machine("From: "), sender, by_machine("\nSubject: "), subject, by_machine("\n\n"), body)
     )
+    return (neutralise(whole) if neutral else whole), body, sender.string

@@ -99,6 +99,8 @@ class ToolResult(Struct, frozen=True, gc=False):
     """Which argument or word the error is about."""
     hits: tuple[Hit, ...] = ()
     sender: str = ""
+    body: Text | None = None
+    """Of a mail: what it says below its headers."""
     touched: bool = False
     """True when a command read something secret on its way, whatever it printed."""
 

@@ -185,8 +185,8 @@ def _email_read(world: World, args: dict[str, Argument]) -> Outcome:
     found = mail.read(world.mail, _text(args, "id").string, neutral=world.neutral)
     if found is None:
         return Outcome(world, failure(SourceKind.EMAIL, ToolError.NOT_FOUND, "id"))
-    letter, sender = found
-    return Outcome(world, _result(letter, SourceKind.EMAIL, (), sender))
+    letter, body, sender = found
+    return Outcome(world, ToolResult(True, letter, SourceKind.EMAIL, None, "", (), sender, body))  # noqa: FBT003 - hot path
 
 
 def _email_send(world: World, args: dict[str, Argument]) -> Outcome:
@@ -229,10 +229,8 @@ def _text(args: dict[str, Argument], name: str) -> Text:
     return value
 
 
-def _result(
-    output: Text, source: SourceKind, hits: tuple[Hit, ...] = (), sender: str = ""
-) -> ToolResult:
-    return ToolResult(True, output, source, None, "", hits, sender)  # noqa: FBT003 - hot path
+def _result(output: Text, source: SourceKind, hits: tuple[Hit, ...] = ()) -> ToolResult:
+    return ToolResult(True, output, source, None, "", hits)  # noqa: FBT003 - hot path
 
 
 def _path_failure(error: PathError) -> ToolResult:

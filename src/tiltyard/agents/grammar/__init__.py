@@ -57,7 +57,7 @@ MAX_REMEMBERED_CHARS: Final = 4096
 """A longer text is read anew each time, so that what is remembered stays small."""
 
 
-NO_INSTRUCTIONS: Final = Instructions((), ())
+NO_INSTRUCTIONS: Final = Instructions((), (), ())
 
 
 def instructions(text: Text) -> Instructions:

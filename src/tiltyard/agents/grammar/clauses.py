@@ -52,8 +52,8 @@ _OCCASIONS: Final = {
 }
 
 Clause = list[Operation]
-Placed = tuple[Operation, tuple[int, int]]
-"""An operation, and where in the text its clause stands."""
+Placed = tuple[Operation, tuple[int, int], Text]
+"""An operation, where in the text its clause stands, and the clause."""
 
 
 def read_sentence(cutter: Cutter, tokens: list[Token]) -> list[Placed]:
@@ -72,8 +72,9 @@ def _read_clauses(s: Sentence) -> list[Placed]:
         clause = read(s)
         if clause is None:
             break
-        span = first, s.tokens[s.at - 1].stop
-        placed += ((operation, span) for operation in clause)
+        last = s.tokens[s.at - 1].stop
+        words = s.slice(first, last)
+        placed += ((operation, (first, last), words) for operation in clause)
         if not s.skip_joint():
             break
     return placed
@@ -361,7 +362,8 @@ def _wait(s: Sentence) -> Clause | None:
 
 
 def gather(placed: list[Placed]) -> Instructions:
-    return Instructions(tuple(each[0] for each in placed), tuple(each[1] for each in placed))
+    operations, spans, clauses = zip(*placed, strict=True) if placed else ((), (), ())
+    return Instructions(operations, spans, clauses)
 
 
 _COUNTS: Final = frozenset(str(count) for count in range(2, MAX_PARTS + 1))

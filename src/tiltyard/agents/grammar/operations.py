@@ -101,6 +101,8 @@ class Instructions(Struct, frozen=True, gc=False):
     operations: tuple[Operation, ...]
     spans: tuple[tuple[int, int], ...]
     """Start and stop of the clause, in the text."""
+    clauses: tuple[Text, ...]
+    """The clause itself, still labelled with who wrote it."""
 
     def __bool__(self) -> bool:
         return bool(self.operations)

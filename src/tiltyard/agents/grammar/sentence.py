@@ -105,6 +105,9 @@ class Sentence:
         self.waiting = False
         """True inside a clause that waits: no other may wait in it."""
 
+    def slice(self, start: int, stop: int) -> Text:
+        return self._cutter.cut(start, stop)
+
     def word(self, ahead: int = 0) -> str:
         """Return a coming word; marks count as words, quotations and the end as none."""
         at = self.at + ahead
@@ -184,7 +187,7 @@ class Sentence:
             return None
         token = self.tokens[self.at]
         self.at += 1
-        return self._cutter.cut(token.start + 1, token.stop - 1)
+        return self.slice(token.start + 1, token.stop - 1)
 
     def literal(self) -> Text | None:
         """Read one word, or one quotation, that is no grammar word."""
@@ -195,7 +198,7 @@ class Sentence:
         if token.kind == "mark" or token.word in PREPOSITIONS:
             return None
         self.at += 1
-        return self._cutter.cut(token.start, token.stop)
+        return self.slice(token.start, token.stop)
 
     def path(self) -> Text | None:
         if self.word() in _PRONOUNS:
@@ -234,7 +237,7 @@ class Sentence:
             self.at += 1
         if first == self.at:
             return None
-        return self._cutter.cut(self.tokens[first].start, self.tokens[self.at - 1].stop)
+        return self.slice(self.tokens[first].start, self.tokens[self.at - 1].stop)
 
     def encoding(self) -> Encoding | None:
         encoding = _ENCODINGS.get(self.word())
