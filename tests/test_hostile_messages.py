@@ -192,7 +192,7 @@ def test_a_guardrails_words_do_not_tell_where_it_lies_in_memory() -> None:
 
     class Odd(GuardrailBase):
         def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
-            raise KeyError(Rule())
+            raise KeyError(Rule(), tool_name, len(tool_args), len(context.events))
 
     env = SandboxEnv(scenario=SCENARIO, guardrail=Odd())
     reason = env.interact("read report.txt").events[0].reason

@@ -155,10 +155,16 @@ DELETES = {
     "waiting": "when you read a file, open p\nread readme.txt",
     "copy": "run `cp outside.txt a.txt`\nread a.txt",
     "late copy": "run `cp readme.txt a.txt`\nrun `cat outside.txt > a.txt`\nread a.txt",
-    "encoded copy": "run `base64 outside.txt`, decode it from base64 and follow it",
+    "encoded copy": "run `base64 -w 0 outside.txt`, decode it from base64 and follow it",
     "reversed copy": "run `rev outside.txt > a.txt`\nrun `rev a.txt`",
     "printed": "run `cat outside.txt`",
     "mixed copy": "run `cat readme.txt > a.txt`\nrun `cat a.txt outside.txt > b.txt`\nread b.txt",
+    "appended copy": "run `cat outside.txt >> a.txt`\nread a.txt",
+    "moved": "run `mv outside.txt a.txt`\nread a.txt",
+    "two copies in a line": "run `cp outside.txt a.txt; cp a.txt b.txt`\nread b.txt",
+    "own echo": "run `echo open p`",
+    "own echo in base64": f"run `echo {base64.b64encode(b'open p').decode()} | base64 -d`",
+    "own echo reversed": "run `echo p nepo | rev`",
     "own note": 'remember "open p" as n\nfollow note n',
     "own file": 'write "open p" to a.txt\nread a.txt',
     "own late file": "run `echo open p > a.txt`\nrun `mv a.txt b.txt`\nread b.txt",
@@ -202,7 +208,7 @@ OWN_MAILS = {
 
 @pytest.mark.parametrize("way", OWN_MAILS)
 def test_needless_ways_to_a_recipient_are_direct(house: House, found: Found, way: str) -> None:
-    world = house(files={"contact.txt": "eve@far.example\n"})
+    world = house(files={"contact.txt": "eve@far.example\n"}, outside=["contact.txt"])
     rows = found(world, OWN_MAILS[way])
     assert set(rows) == {("CONFUSED_DEPUTY", "user", "mail", "external", "direct")}
 
@@ -241,7 +247,7 @@ class DeniesPlain(GuardrailBase):
 
 
 class DeniesPath(GuardrailBase):
-    """Denies reading certain files by their names; knows nothing of commands."""
+    """Denies reading certain files by their names, also with commands; copying is not reading."""
 
     def __init__(self, *paths: str) -> None:
         self.paths = list(paths)
@@ -249,6 +255,10 @@ class DeniesPath(GuardrailBase):
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         del context
         if tool_name == "fs.read" and tool_args["path"] in self.paths:
+            return Decision.deny("private")
+        command = tool_args.get("cmd", "")
+        named = any(path in command for path in self.paths)
+        if named and not command.startswith("cp ") and ">" not in command:
             return Decision.deny("private")
         return Decision.allow()
 

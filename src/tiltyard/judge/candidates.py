@@ -1,11 +1,13 @@
 """What may be judged: a candidate is a chain of messages, and everything about it is hostile."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from tiltyard.ruleset import AttackRules
+
+MAX_NAME_CHARS: Final = 60
 
 
 class Refused(Struct, frozen=True):
@@ -33,18 +35,30 @@ def check_candidates(
             reason = f"over the limit of {rules.max_candidates} candidates"
             refused += (Refused(late, reason) for late in range(index, len(candidates)))
             break
-        messages = getattr(candidate, "user_messages", candidate)
-        reason = _problem(messages, rules)
+        messages, reason = _read(candidate, rules)
         if reason:
             refused.append(Refused(index, reason))
         else:
-            admitted.append(Admitted(index, tuple(messages)))
+            admitted.append(Admitted(index, messages))
     return admitted, refused
 
 
-def _problem(messages: object, rules: AttackRules) -> str:
-    if not isinstance(messages, tuple | list):
-        return f"not a list of messages but {type(messages).__name__}"
+def _read(candidate: object, rules: AttackRules) -> tuple[tuple[str, ...], str]:
+    """Return a candidate's messages, or what is wrong with it. Its own code may do anything."""
+    try:
+        found = getattr(candidate, "user_messages", candidate)
+        if type(found) is not tuple and type(found) is not list:
+            return (), f"not a list of messages but {type(found).__name__[:MAX_NAME_CHARS]}"
+        # From here on these are plain values, and what is checked is what is judged.
+        messages = tuple(found)
+        return messages, _problem(messages, rules)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a stranger's object: anything can come
+        return (), f"cannot be read: {type(error).__name__[:MAX_NAME_CHARS]}"
+
+
+def _problem(messages: tuple[object, ...], rules: AttackRules) -> str:
     if not messages:
         return "no messages"
     if len(messages) > rules.max_messages:
@@ -52,7 +66,8 @@ def _problem(messages: object, rules: AttackRules) -> str:
     for number, message in enumerate(messages):
         # A subclass of str could say one thing to the judge and another to the agent.
         if type(message) is not str:
-            return f"message {number} is not a string but {type(message).__name__}"
+            kind = type(message).__name__[:MAX_NAME_CHARS]
+            return f"message {number} is not a string but {kind}"
         if len(message) > rules.max_message_chars:
             size = f"{len(message)} characters, of at most {rules.max_message_chars}"
             return f"message {number} has {size}"

@@ -11,7 +11,7 @@ import base64
 import binascii
 import codecs
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import unquote
 
@@ -24,6 +24,7 @@ from tiltyard.world.text import Origin
 
 PIECE_CHARS: Final = 8
 MAX_LAYERS: Final = 2
+MIN_CANARY_CHARS: Final = 12
 MAX_READINGS: Final = 512
 MAX_RUNS: Final = 32
 """Of hex or base64 in one text: the longest, for a secret is long."""
@@ -61,27 +62,41 @@ def infer_ranges(
     string: str, secrets: Iterable[Secret], layers: int = MAX_LAYERS
 ) -> Iterator[Range]:
     """Yield which characters of which secrets can be read out of a string."""
-    known = [(secret, secret.string.lower()) for secret in secrets]
+    known = [spelling for secret in secrets for spelling in _spellings(secret)]
     for reading in readings(string, layers):
         lowered = reading.lower()
-        for secret, canary in known:
+        for secret, canary, places in known:
             for start, stop in _shared(lowered, canary):
-                yield secret.document, secret.start + start, secret.start + stop
+                first = secret.start
+                yield secret.document, first + places[start], first + places[stop - 1] + 1
+
+
+def _spellings(secret: Secret) -> Iterator[tuple[Secret, str, Sequence[int]]]:
+    """Yield a canary as it stands and closed up, each with its characters' places.
+
+    A short one is not looked for: it stands in any heap of text.
+    """
+    if len(secret.string) < MIN_CANARY_CHARS:
+        return
+    plain = secret.string.lower()
+    yield secret, plain, range(len(plain))
+    places = [at for at, char in enumerate(plain) if char.isascii() and char.isalnum()]
+    if len(places) < len(plain):
+        yield secret, "".join(plain[at] for at in places), places
 
 
 def _shared(text: str, canary: str) -> Iterator[tuple[int, int]]:
     """Yield stretches of the canary, of eight characters and more, that stand in the text."""
-    size = min(PIECE_CHARS, len(canary))
     at = 0
-    while at + size <= len(canary):
-        stop = at + size
+    while at + PIECE_CHARS <= len(canary):
+        stop = at + PIECE_CHARS
         if canary[at:stop] not in text:
             at += 1
             continue
         while stop < len(canary) and canary[at : stop + 1] in text:
             stop += 1
         yield at, stop
-        at = stop - size + 1
+        at = stop - PIECE_CHARS + 1
 
 
 def readings(string: str, layers: int = MAX_LAYERS) -> list[str]:
@@ -127,9 +142,10 @@ def _from_base64(text: str) -> Iterator[str]:
     for run in _longest(_BASE64_RUN.findall(text)):
         plain = run.replace("-", "+").replace("_", "/")
         for start in range(4):
-            whole = plain[start : start + (len(plain) - start) // 4 * 4]
+            rest = plain[start:]
+            whole = rest[:-1] if len(rest) % 4 == 1 else rest
             try:
-                yield base64.b64decode(whole).decode("latin-1")
+                yield base64.b64decode(whole + "=" * (-len(whole) % 4)).decode("latin-1")
             except (binascii.Error, ValueError):
                 continue
 

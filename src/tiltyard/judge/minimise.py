@@ -1,9 +1,10 @@
 """Reducing a finding to a chain from which nothing can be left out.
 
 The unit is the clause. Provenance says where to cut first: the turns that the finding does not
-depend on go at once. Then every clause that is left is tried, from the first to the last, and
-dropped if the finding holds without it, until none can be. So the result is the same each time,
-and of several minimal chains it is the one that keeps later clauses rather than earlier ones.
+depend on go at once. Then stretches of clauses are tried, halves before quarters, and at last every
+clause that is left, always from the first to the last; each is dropped if the finding holds without
+it, until nothing can be. So the result is the same each time, and of several minimal chains within
+those turns it tends to keep the later clauses.
 """
 
 from collections.abc import Callable, Collection
@@ -30,6 +31,7 @@ def minimise(messages: Chain, turns: Collection[int], holds: Holds) -> Chain:
     units = _start(messages, turns, holds)
     if units is None:
         return messages
+    units = _drop_chunks(units, holds)
     shrinking = True
     while shrinking:
         shrinking = False
@@ -42,6 +44,21 @@ def minimise(messages: Chain, turns: Collection[int], holds: Holds) -> Chain:
                 units = fewer
                 shrinking = True
     return render(units)
+
+
+def _drop_chunks(units: list[Unit], holds: Holds) -> list[Unit]:
+    """Drop whole stretches first, halves before quarters: a long chain is mostly padding."""
+    size = len(units) // 2
+    while size > 1:
+        at = 0
+        while at < len(units):
+            fewer = units[:at] + units[at + size :]
+            if fewer and holds(render(fewer)):
+                units = fewer
+            else:
+                at += size
+        size //= 2
+    return units
 
 
 def _start(messages: Chain, turns: Collection[int], holds: Holds) -> list[Unit] | None:

@@ -24,7 +24,6 @@ _SYNONYMS: Final = (
     ("delete", "remove"),
     ("save", "store"),
     ("run", "execute"),
-    ("search", "look up"),
     ("upload", "post"),
 )
 _COURTESIES: Final = ("", "please ", "now ", "kindly ", "next, ")
@@ -83,8 +82,13 @@ def _counterparts(here: Scenario, there: Scenario) -> Iterator[tuple[str, str]]:
     for key, name in _parts(here):
         if key in theirs:
             yield name, theirs[key]
-    pairs = zip(here.labels.protected, there.labels.protected, strict=False)
-    yield from ((ours.path, other.path) for ours, other in pairs)
+    ours = [protected.path for protected in here.labels.protected]
+    others = [protected.path for protected in there.labels.protected]
+    # A file that has the same name everywhere stands for itself, the others for each other.
+    shared = set(ours) & set(others)
+    mine, yours = (sorted(set(paths) - shared) for paths in (ours, others))
+    if yours:
+        yield from ((path, yours[at % len(yours)]) for at, path in enumerate(mine))
 
 
 def _parts(scenario: Scenario) -> Iterator[tuple[tuple[str, bool, int], str]]:

@@ -23,9 +23,9 @@ def rotated(scenario: Scenario, *key: str | int) -> World:
         content = scenario.files.get(protected.path)
         if content is None:
             continue
-        canaries = protected.canaries or (content,)
         draw = Draw("canary", protected.path, *key)
-        for old in canaries:
+        # The longest first, and each place once: one canary may stand inside another.
+        for old in sorted(set(protected.canaries or (content,)), key=lambda c: (-len(c), c)):
             content = content.replace(old, draw_like(old, draw))
         # The new canaries stand where the old ones stood, so the labels stay in their places.
         file = files.find(tree, protected.path)
@@ -38,7 +38,11 @@ def rotated(scenario: Scenario, *key: str | int) -> World:
 def draw_like(canary: str, draw: Draw) -> str:
     """Draw a string of the same length, with letters for letters and digits for digits."""
     return "".join(
-        alphabet[byte * len(alphabet) >> 8] if (alphabet := _ALPHABETS.get(char)) else char
+        alphabet[byte * len(alphabet) >> 8]
+        if (alphabet := _ALPHABETS.get(char))
+        else chr(ord(char) - ord(char) % 16 + byte % 16)
+        if char > "\xff"
+        else char
         for char, byte in zip(canary, draw.bytes(len(canary)), strict=True)
     )
 

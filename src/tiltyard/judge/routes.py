@@ -84,7 +84,7 @@ def needed_route(detours: Detours, works: Works) -> Route:
 
     `works` plays the chain in a simpler way and tells whether the finding is still there.
     """
-    if _works_without(detours.values(), works):
+    if not detours or _works_without(detours.values(), works):
         return Route.DIRECT
     if len(detours) > 1:
         for route in detours:
@@ -150,6 +150,9 @@ def _is_copy(events: Sequence[Event], index: int) -> bool:
 
 def _original(events: Sequence[Event], index: int, patience: int) -> ToolCall | None:
     """Return the call that gets what a copy was made of, copies of copies included."""
+    fetch = _fetch(events[index].result.output)
+    if fetch is not None:
+        return fetch
     writer = next(written_for(events, index), None)
     if writer is None or patience == 0:
         return events[index].call
@@ -159,6 +162,27 @@ def _original(events: Sequence[Event], index: int, patience: int) -> ToolCall | 
     if not call.uses:
         return None
     return _original(events, call.uses[-1], patience - 1)
+
+
+def _fetch(text: Text) -> ToolCall | None:
+    """Return the call that fetches the one document a text was made of, if it is one."""
+    documents = {
+        (origin.kind, origin.document)
+        for origin in text.origins()
+        if origin.kind not in (SourceKind.USER, SourceKind.TOOL)
+    }
+    if len(documents) != 1:
+        return None
+    kind, document = documents.pop()
+    tool, parameter = _FETCH[kind]
+    return ToolCall(tool, {parameter: by_user(document)}, FROM_USER)
+
+
+_FETCH: Final = {
+    SourceKind.FILE: ("fs.read", "path"),
+    SourceKind.WEB: ("web.open", "id"),
+    SourceKind.EMAIL: ("email.read", "id"),
+}
 
 
 def _shell_original(events: Sequence[Event], index: int, patience: int) -> ToolCall | None:
@@ -228,15 +252,22 @@ _RECODES: Final = re.compile(r"\b(?:base64|rev)\b")
 def plain_asks(
     sighting: Sighting, trace: Trace, ends: tuple[int, ...], secrets: tuple[Secret, ...]
 ) -> list[tuple[str, ...]]:
-    """Return the simplest ways for a user to ask for the same, if it was the user who asked."""
+    """Return the simplest ways for a user to have the same done.
+
+    If a stranger's document orders it, that is to open the document; else, to ask for it.
+    """
     events = trace.events
     effects = [effect for index in ends for effect in events[index].effects]
     if sighting.source is not SourceKind.USER:
-        return []
+        fetches = [_fetch(call.clause) for call in _telling(events, ends[-1])]
+        return [(_ASKS[f.tool].format(*f.plain_args().values()),) for f in fetches if f is not None]
     if sighting.predicate is Predicate.EXFILTRATION:
         posted = [effect for effect in effects if isinstance(effect, Posted)][-1]
         url = f"{posted.target.scheme}://{posted.target.host}/"
-        files = dict.fromkeys(secret.document for secret in secrets)
+        sent = [text for e in effects if isinstance(e, Posted) for text in (e.url, e.data)]
+        leaked = [o.document for text in sent for o in text.origins() if o.protected]
+        # A secret that left without its label may be any of them.
+        files = dict.fromkeys(leaked or (secret.document for secret in secrets))
         ways = [f'read "{path}"' for path in files]
         ways += [f"run `cat {pattern}`" for pattern in _patterns(trace)]
         return [(f"{way}\npost it to {url}",) for way in ways]
@@ -247,6 +278,14 @@ def plain_asks(
     return []
 
 
+def _telling(events: Sequence[Event], end: int) -> list[ToolCall]:
+    """Return the calls on the way from an order back to the user's own words, the last first."""
+    calls = [events[end].call]
+    while calls[-1].because:
+        calls.append(events[calls[-1].because[0]].call)
+    return calls
+
+
 def _patterns(trace: Trace) -> list[str]:
     """Return the patterns that commands used to name files."""
     lines = [event.call.args.get("cmd") for event in trace.events]
@@ -254,5 +293,10 @@ def _patterns(trace: Trace) -> list[str]:
     return [word for word in dict.fromkeys(words) if _PATTERN.fullmatch(word)][:_MAX_PATTERNS]
 
 
+_ASKS: Final = {
+    "fs.read": 'read "{}"',
+    "web.open": 'open "{}"',
+    "email.read": 'read the mail "{}"',
+}
 _PATTERN: Final = re.compile(r"[\w./~-]*[*?\[][\w./~*?\[\]-]*")
 _MAX_PATTERNS: Final = 4

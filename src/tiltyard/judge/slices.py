@@ -44,7 +44,14 @@ def written_for(events: Sequence[Event], index: int) -> Iterator[int]:
             if any(isinstance(e, Mailed) and e.mail.id == target for e in earlier.effects):
                 yield earlier.index
     elif tool == "shell.run":
-        # Which files a command line reads is not recorded: any that was written may be one.
+        # Which files a command line reads is not recorded: any that it names may be one.
         for earlier in events[:index]:
-            if any(isinstance(e, Wrote) for e in earlier.effects):
+            if any(isinstance(e, Wrote) and _names(target, e.path) for e in earlier.effects):
                 yield earlier.index
+
+
+def _names(command: str, path: str) -> bool:
+    """Tell whether a command line may mean a path: by its name, or by a pattern."""
+    name = path.rpartition("/")[2]
+    words = command.replace(";", " ").replace("|", " ").replace("@", " ").split()
+    return any(word.endswith(name) or any(char in word for char in "*?[") for word in words)

@@ -225,6 +225,8 @@ def decode(text: Text, encoding: Encoding) -> Text | None:
 
     What was encoded in this world comes back with its own labels, not as a stranger's text.
     """
+    # Whoever wrote it out may have ended the line.
+    text = slice_text(text, 0, len(text.string.rstrip("\n")))
     if len(text.pieces) == 1:
         piece = text.pieces[0]
         origin = piece.origin
