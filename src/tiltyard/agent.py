@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from tiltyard.trace import Answer, Event, Trace
+from tiltyard.trace import Answer, Event, OpenTurn, Trace
 from tiltyard.world.results import ToolCall
 from tiltyard.world.text import Text
 
@@ -22,10 +22,15 @@ class View(Struct, frozen=True, gc=False):
     """What became of the agent's last call in this turn; None at the beginning of the turn."""
     memory: Any
     """What the agent returned last time, or `begin()` at the start of the episode."""
-    trace: Trace
-    """Everything so far."""
+    turn: OpenTurn
+    """The turn as far as it has come."""
     owner: str
     """The mail address of the user whom the agent works for."""
+
+    @property
+    def trace(self) -> Trace:
+        """Everything so far."""
+        return self.turn.trace
 
 
 class Agent(Protocol):

@@ -20,7 +20,7 @@ PUBLIC_SEED: Final = 123
 MAX_MESSAGE_CHARS: Final = 2000
 
 
-class Snapshot(Struct, frozen=True):
+class Snapshot(Struct, frozen=True, gc=False):
     """An episode to come back to. Taking one costs nothing, and so does keeping it."""
 
     episode: Episode
@@ -29,7 +29,7 @@ class Snapshot(Struct, frozen=True):
         return f"<Snapshot of {self.episode.trace!r}>"
 
 
-class Interaction(Struct, frozen=True):
+class Interaction(Struct, frozen=True, gc=False):
     """What one message led to."""
 
     seed: int

@@ -14,7 +14,7 @@ from tiltyard.decision import ALLOWED, Action, Decision, Fault
 from tiltyard.guardrail import Guardrail, GuardrailRunner
 from tiltyard.keeping import State
 from tiltyard.redaction import NotARedactionError, redact
-from tiltyard.trace import NO_TRACE, Answer, Event, Trace
+from tiltyard.trace import NO_TRACE, Answer, Event, OpenTurn, Trace
 from tiltyard.world import tools
 from tiltyard.world.results import Argument, Other, Outcome, ToolCall, ToolError, failure
 from tiltyard.world.state import World
@@ -25,8 +25,13 @@ MAX_CALLS_A_MESSAGE: Final = 24
 CUT_SHORT: Final = Answer("I stopped here: too many calls for one message.")
 
 
-class Episode(Struct, frozen=True):
-    """Everything that the next message can depend on."""
+class Episode(Struct, frozen=True, gc=False):
+    """Everything that the next message can depend on.
+
+    Episodes are kept by the hundred thousand. Their values are acyclic, so they are left out of
+    the garbage collector's rounds; an agent or guardrail that refers back to its own environment
+    would keep that environment alive.
+    """
 
     agent: Agent
     runner: GuardrailRunner
@@ -48,16 +53,18 @@ def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE
     """Let the agent work on one message of the user, call by call, past the guardrail."""
     agent, runner, world, memory = episode.agent, episode.runner, episode.world, episode.memory
     runner.enter(episode.state)
-    trace = episode.trace.said(message)
-    turn, said, owner = episode.trace.turns, by_user(message), world.site.owner
+    turn = OpenTurn(episode.trace, message, [])
+    number, first = episode.trace.turns, episode.trace.event_count
+    said, owner = by_user(message), world.site.owner
+    answer = CUT_SHORT
     last: Event | None = None
-    for index in range(trace.event_count, trace.event_count + max_calls):
-        action, memory = agent.next_action(View(said, last, memory, trace, owner))
+    for index in range(first, first + max_calls):
+        action, memory = agent.next_action(View(said, last, memory, turn, owner))
         if isinstance(action, Answer):
-            trace = trace.answered(action)
+            answer = action
             break
         call = action if action.because is not None else _labelled(action)
-        ran, decision = _permitted(call, runner.decide(call, trace))
+        ran, decision = _permitted(call, runner.decide(call, turn))
         if ran is None:
             outcome, error = _refused(world, call, decision), ""
         else:
@@ -65,11 +72,9 @@ def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE
             error = runner.observe(ran, outcome.result)
         world, result, effects = outcome.world, outcome.result, outcome.effects
         changed = None if ran is call else ran
-        last = Event(index, turn, call, decision, result, effects, changed, error)
-        trace = trace.happened(last)
-    else:
-        trace = trace.answered(CUT_SHORT)
-    return Episode(agent, runner, world, memory, runner.leave(), trace)
+        last = Event(index, number, call, decision, result, effects, changed, error)
+        turn.events.append(last)
+    return Episode(agent, runner, world, memory, runner.leave(), turn.closed(answer))
 
 
 def _permitted(call: ToolCall, decision: Decision) -> tuple[ToolCall | None, Decision]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tiltyard.decision import ALLOWED, Action, Decision, Fault
 from tiltyard.keeping import State, keeper_of
-from tiltyard.trace import PublicEvent, Trace
+from tiltyard.trace import OpenTurn, PublicEvent
 from tiltyard.world.results import ToolCall, ToolResult
 from tiltyard.world.tools import TOOLS, Tool
 
@@ -58,33 +58,33 @@ class Context(Struct, frozen=True, eq=False, gc=False):
     Nothing is computed before it is asked for.
     """
 
-    _trace: Trace
+    _turn: OpenTurn
     _tool: Tool | None
 
     @property
     def user_messages(self) -> list[str]:
         """All messages of the user, oldest first."""
-        return self._trace.user_messages
+        return self._turn.trace.user_messages
 
     @property
     def last_user(self) -> str:
         """The message being worked on."""
-        return self._trace.message
+        return self._turn.message
 
     @property
     def events(self) -> list[PublicEvent]:
         """All calls before this one, with decisions, outputs and source kinds, oldest first."""
-        return self._trace.public_events()
+        return self._turn.trace.public_events()
 
     @property
     def recent_sources(self) -> list[str]:
         """Source kinds (web, email, file, tool) of the last five calls."""
-        return [event.result.source.value for event in self._trace.last_events(RECENT)]
+        return [event.result.source.value for event in self._turn.trace.last_events(RECENT)]
 
     @property
     def recent_tools(self) -> list[str]:
         """Names of the last five tools."""
-        return [event.call.tool for event in self._trace.last_events(RECENT)]
+        return [event.call.tool for event in self._turn.trace.last_events(RECENT)]
 
     @property
     def side_effect(self) -> str:
@@ -127,7 +127,7 @@ class Context(Struct, frozen=True, eq=False, gc=False):
         return len(_CONTEXT_KEYS)
 
     def __repr__(self) -> str:
-        return f"<Context: {self.side_effect} {self.scope}, {self._trace!r}>"
+        return f"<Context: {self.side_effect} {self.scope}, {self._turn.trace!r}>"
 
     def __reduce__(self) -> Any:
         raise TypeError("a guardrail cannot keep its context: copy what you need out of it")
@@ -184,12 +184,12 @@ class GuardrailRunner:
     def show(self, state: State) -> None:
         self._keeper.show(self.guardrail, state)
 
-    def decide(self, call: ToolCall, trace: Trace) -> Decision:
+    def decide(self, call: ToolCall, turn: OpenTurn) -> Decision:
         """Ask the guardrail; whatever goes wrong is a denial that says so."""
         args = call.plain_args()
         given = args.copy()
         try:
-            decision = self.guardrail.decide(call.tool, given, Context(trace, TOOLS.get(call.tool)))
+            decision = self.guardrail.decide(call.tool, given, Context(turn, TOOLS.get(call.tool)))
             if given != args:
                 reason = "decide changed tool_args; use Decision.sanitize(...) instead"
                 return Decision(Action.DENY, reason, None, Fault.CHANGED_ARGUMENTS)

@@ -94,32 +94,6 @@ class Trace(Struct, frozen=True, eq=False):
     steps: int = 0
     """What it cost: a call is a step, and so is a message that led to no call."""
 
-    def said(self, message: str) -> "Trace":
-        return Trace(self, message, (), None, self.turns + 1, self.event_count, self.steps + 1)
-
-    def happened(self, event: Event) -> "Trace":
-        # The message was charged one step already; its first call is that step.
-        return Trace(
-            self.parent,
-            self.message,
-            (*self.turn_events, event),
-            None,
-            self.turns,
-            self.event_count + 1,
-            self.steps + 1 if self.turn_events else self.steps,
-        )
-
-    def answered(self, answer: Answer) -> "Trace":
-        return Trace(
-            self.parent,
-            self.message,
-            self.turn_events,
-            answer,
-            self.turns,
-            self.event_count,
-            self.steps,
-        )
-
     def backwards(self) -> Iterator["Trace"]:
         """Yield the history turn by turn, from the last to the first."""
         node = self
@@ -173,16 +147,7 @@ class Trace(Struct, frozen=True, eq=False):
             raise TraceError(f"trace version {document.version}, this reads {TRACE_VERSION}")
         trace = NO_TRACE
         for turn in document.turns:
-            calls = len(turn.events)
-            trace = Trace(
-                trace,
-                turn.message,
-                turn.events,
-                turn.answer,
-                trace.turns + 1,
-                trace.event_count + calls,
-                trace.steps + max(1, calls),
-            )
+            trace = OpenTurn(trace, turn.message, [*turn.events]).closed(turn.answer)
         return trace
 
     @property
@@ -206,6 +171,32 @@ class Trace(Struct, frozen=True, eq=False):
 
 
 NO_TRACE: Final = Trace()
+
+
+class OpenTurn(Struct, gc=False):
+    """A turn that is going on: the history before it, and what happened in it so far."""
+
+    before: Trace
+    message: str
+    events: list[Event]
+
+    @property
+    def trace(self) -> Trace:
+        """The history as it stands, for whoever wants to look."""
+        return self.closed(None)
+
+    def closed(self, answer: Answer | None) -> Trace:
+        """Return the history with this turn at its end."""
+        before, calls = self.before, len(self.events)
+        return Trace(
+            before,
+            self.message,
+            tuple(self.events),
+            answer,
+            before.turns + 1,
+            before.event_count + calls,
+            before.steps + max(1, calls),
+        )
 
 
 def public(event: Event) -> PublicEvent:

@@ -29,7 +29,7 @@ from tiltyard.agents.grammar import (
     instructions,
 )
 from tiltyard.agents.grammar.tokens import lower
-from tiltyard.trace import Answer, Event, Trace
+from tiltyard.trace import Answer, Event
 from tiltyard.world.results import FROM_USER, Argument, ToolCall, ToolResult
 from tiltyard.world.text import (
     EMPTY,
@@ -158,12 +158,11 @@ class DeterministicAgent:
         else:
             memory = _absorb(memory, view.last, self.read)
         action, memory = _proceed(memory, view.owner, self.read)
-        return (_sum_up(view.trace) if action is DONE else action), memory
+        return (_sum_up(view.turn.events) if action is DONE else action), memory
 
 
-def _sum_up(trace: Trace) -> Answer:
+def _sum_up(calls: list[Event]) -> Answer:
     """Say how the turn went, by what became of its calls."""
-    calls = trace.turn_events
     went_well = sum([event.result.ok for event in calls])
     if went_well == len(calls) and calls:
         return DONE
@@ -264,16 +263,16 @@ def _proceed(memory: Memory, owner: str, read: Reader) -> tuple[ToolCall | Answe
         frame = memory.frame
         if frame is None:
             return DONE, memory
-        orders = frame.orders
-        tired = thought % MAX_THOUGHTS == MAX_THOUGHTS - 1
-        if tired or frame.position >= len(orders.read.operations):
+        operations = frame.orders.read.operations
+        if frame.position < len(operations) and thought % MAX_THOUGHTS < MAX_THOUGHTS - 1:
+            operation = operations[frame.position]
+        else:
             below = memory.below
             top = below[-1] if below else None
             memory = Memory(top, below[:-1], memory.notes, memory.waiting)
             continue
-        operation = orders.read.operations[frame.position]
         if type(operation) is ToolCall:
-            if orders.because:
+            if frame.orders.because:
                 operation = _call(operation.tool, operation.args, frame, ())
             return operation, memory
         setting = Setting(owner, read)

@@ -43,10 +43,10 @@ class ToolCall(Struct, frozen=True, gc=False):
 
     def plain_args(self) -> dict[str, str | int | None]:
         """Return the arguments as a guardrail sees them: strings and numbers, no labels."""
-        try:
-            return {name: value.string for name, value in self.args.items()}  # type: ignore[union-attr]
-        except AttributeError:
-            return {name: _plain(value) for name, value in self.args.items()}
+        plain: dict[str, str | int | None] = {}
+        for name, value in self.args.items():
+            plain[name] = value.string if type(value) is Text else _plain(value)
+        return plain
 
 
 def _plain(value: Argument) -> str | int | None:

@@ -225,20 +225,24 @@ def decode(text: Text, encoding: Encoding) -> Text | None:
 
     What was encoded in this world comes back with its own labels, not as a stranger's text.
     """
-    # Whoever wrote it out may have ended the line.
-    text = slice_text(text, 0, len(text.string.rstrip("\n")))
-    if len(text.pieces) == 1:
-        piece = text.pieces[0]
-        origin = piece.origin
-        if (
-            isinstance(origin, Derived)
-            and origin.encoding is encoding
-            and piece.stop - piece.start == len(text.string)
-            and text.string == _ENCODERS[encoding](origin.source.string)
-        ):
-            return origin.source
+    # Whoever wrote an encoded text out may have ended the line.
+    for exact in (text, slice_text(text, 0, len(text.string.rstrip("\n")))):
+        source = _source(exact, encoding)
+        if source is not None:
+            return source
     string = _decode_string(text.string, encoding)
     return None if string is None else _derive(text, Encoding.DECODED, string)
+
+
+def _source(text: Text, encoding: Encoding) -> Text | None:
+    """Return what a text was made of, if it is the whole of something encoded so."""
+    if len(text.pieces) != 1 or not isinstance(text.pieces[0].origin, Derived):
+        return None
+    piece, origin = text.pieces[0], text.pieces[0].origin
+    whole = piece.start == 0 and piece.stop == origin.length == len(text.string)
+    if not whole or origin.encoding is not encoding:
+        return None
+    return origin.source if _ENCODERS[encoding](origin.source.string) == text.string else None
 
 
 def neutralise(text: Text) -> Text:

@@ -24,6 +24,7 @@ from tiltyard.world.text import (
 MAX_RESULTS: Final = 10
 SNIPPET_CHARS: Final = 120
 REMEMBERED_QUERIES: Final = 1024
+REMEMBERED_NAMES: Final = 8192
 
 
 class Page(Struct, frozen=True, gc=False):
@@ -55,6 +56,7 @@ class Corpus:
         self._index = index
         self._opened: dict[tuple[str, bool], Text] = {}
         self.search = lru_cache(maxsize=REMEMBERED_QUERIES)(self._search)
+        self.find = lru_cache(maxsize=REMEMBERED_NAMES)(self._find)
 
     @property
     def index(self) -> Index:
@@ -72,7 +74,7 @@ class Corpus:
         names.pop("", None)
         return names
 
-    def find(self, name: str) -> Page | None:
+    def _find(self, name: str) -> Page | None:
         """Return a page by its id, its URL, or its title written `like-this`."""
         return self._by_id.get(name) or self._by_name.get(name) or self._by_name.get(slug(name))
 
