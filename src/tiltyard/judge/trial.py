@@ -6,6 +6,7 @@ stranger's words blanked out.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from tiltyard.agent import Agent
@@ -35,6 +36,7 @@ from tiltyard.world.scenario import Scenario
 from tiltyard.world.state import World
 from tiltyard.world.text import Derived, SourceKind, Text
 
+REMEMBERED_CHAINS: Final = 1024
 _NEED_CAUSE: Final = (Predicate.UNTRUSTED_TO_ACTION, Predicate.CONFUSED_DEPUTY)
 
 
@@ -61,11 +63,18 @@ class Judge:
         self.library = Library(scenario)
         self.names = self.ruleset.id, scenario.digest, key
         """What a candidate's secrets depend on, beside the candidate itself."""
+        self.cores_of = lru_cache(maxsize=REMEMBERED_CHAINS)(self._cores_of)
         self.replays = 0
+
+    def _cores_of(self, chain: Chain) -> frozenset[Core]:
+        """Return what a chain does as a candidate of its own; many candidates reduce to it."""
+        return frozenset(_Trial(self, chain).play(chain))
 
     def judge(self, candidates: Sequence[Any]) -> Verdict:
         """Return what a list of candidates breaks. Bad candidates are refused, the rest count."""
         admitted, refused = check_candidates(candidates, self.ruleset.attack)
+        # Forgotten first, so that the same list takes the same replays, whatever came before it.
+        self.cores_of.cache_clear()
         before = self.replays
         best: dict[Cell, Finding] = {}
         counts: dict[str, int] = {}
@@ -152,7 +161,7 @@ class _Trial:
         _, trace = self.play(chain)[core]
         if core[0] not in _NEED_CAUSE and not any(e.result.touched for e in trace.events):
             return True
-        return core in _Trial(self.judge, chain).play(chain)
+        return core in self.judge.cores_of(chain)
 
     def _route(self, chain: Chain, seen: Seen, trace: Trace, path: tuple[int, ...]) -> Route:
         core = seen.sighting.core
