@@ -219,6 +219,7 @@ class GuardrailRunner:
 
 
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{6,}", re.IGNORECASE)
+_OURS: Final = __file__.rpartition("/")[0] + "/"
 _SIMPLE: Final = (str, int, NoneType)
 
 
@@ -254,7 +255,7 @@ def _describe(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if "tiltyard" not in code.co_filename:
+        if not code.co_filename.startswith(_OURS):
             place = f" ({code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
         trace = trace.tb_next
     try:
