@@ -5,12 +5,9 @@ believed: traces, findings and scores are made by the judge, from its own replay
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
-
-MAX_CANDIDATES: Final = 2000
-MAX_MESSAGES: Final = 32
 
 
 class AttackCandidate(Struct, frozen=True):
