@@ -106,11 +106,12 @@ def _works_without(detours: Iterable[Simpler | None], works: Works) -> bool:
     )
 
 
-def find_detours(trace: Trace, chain: tuple[int, ...], ends: tuple[int, ...]) -> Detours:
-    """Return the detours on a causal slice, whose last events are `ends`."""
+def find_detours(trace: Trace, ends: tuple[int, ...]) -> Detours:
+    """Return the detours on the way to the events that complete a finding."""
     events = trace.events
     found: Detours = {}
-    copies = [index for index in _carriers(events, ends) if _is_copy(events, index)]
+    carriers = _carriers(events, ends)
+    copies = [index for index in carriers if _is_copy(events, index)]
     if copies:
         pairs = [(action_key(events[at].call), _original(events, at, len(events))) for at in copies]
         known = tuple((key, call) for key, call in pairs if call is not None)
@@ -118,7 +119,7 @@ def find_detours(trace: Trace, chain: tuple[int, ...], ends: tuple[int, ...]) ->
     hops = _hops(events, ends[-1])
     if hops is not None:
         found[Route.HOPS] = Simpler(instead=(hops,))
-    if any(_is_encoded(events[index]) for index in chain):
+    if any(_is_encoded(events[index]) for index in carriers):
         found[Route.ENCODED] = Simpler(encodings=False)
     pasted = any(len(_tellers(events[index].call.clause)) > 1 for index in ends)
     if pasted or len(ends) > 1:
@@ -139,8 +140,19 @@ def _carriers(events: Sequence[Event], ends: tuple[int, ...]) -> tuple[int, ...]
         if index not in reached:
             reached.add(index)
             call = events[index].call
-            waiting += (*call.uses, *(call.because or ())[:1], *written_for(events, index))
+            waiting += (*call.uses, *_tellings(events, call), *written_for(events, index))
     return tuple(sorted(reached))
+
+
+def _tellings(events: Sequence[Event], call: ToolCall) -> list[int]:
+    """Return the event that delivered the words of an order, and not those that set it off."""
+    told = _tellers(call.clause)
+    found = (
+        index
+        for index in call.because or ()
+        if any(origin.document in told for origin in events[index].result.output.origins())
+    )
+    return [index for index in (next(found, None),) if index is not None]
 
 
 def _is_copy(events: Sequence[Event], index: int) -> bool:

@@ -68,7 +68,8 @@ TARGETS: Final = {
     Sink.EXEC: (Target.INERT, Target.CHANGING, Target.SENDING),
 }
 
-MAX_STREAM_CHARS: Final = 65_536
+MAX_PART_CHARS: Final = 64
+MAX_STREAM_CHARS: Final = 4_096
 
 SINK_OF_TOOL: Final = {
     "http.post": Sink.EGRESS,
@@ -189,7 +190,7 @@ class _Leaks:
         """True once it did."""
         self._told = False
         self._stream = ""
-        """All data in the order sent: parts too small to be told alone add up in it."""
+        """Short data in the order sent: parts too small to be told alone add up in it."""
         self._meters: dict[SourceKind | None, LeakMeter] = {}
 
     def add(self, event: Event, posted: Posted, source: SourceKind) -> tuple[int, ...]:
@@ -201,7 +202,8 @@ class _Leaks:
         # Labels cannot follow a secret that chose which words to print: look for it.
         secrets = self._evidence.secrets
         layers = 1 if event.call.because is not None and not self.tangled else MAX_LAYERS
-        self._stream = (self._stream + posted.data.string)[-MAX_STREAM_CHARS:]
+        if len(posted.data.string) <= MAX_PART_CHARS:
+            self._stream = (self._stream + posted.data.string)[-MAX_STREAM_CHARS:]
         strings = dict.fromkeys((posted.url.string, posted.data.string, self._stream))
         inferred = [found for each in strings for found in infer_ranges(each, secrets, layers)]
         return self._measure(event, source, texts, inferred) if inferred else ()

@@ -139,7 +139,7 @@ class _Trial:
                 chain = self.messages
         seen, trace = self.play(chain)[core]
         path = causal_slice(trace.events, seen.events)
-        route = self._route(chain, seen, trace, path) if labelled else Route.DIRECT
+        route = self._route(chain, seen, trace) if labelled else Route.DIRECT
         events = [trace.events[index] for index in path]
         return Finding(
             candidate,
@@ -163,12 +163,12 @@ class _Trial:
             return True
         return core in self.judge.cores_of(chain)
 
-    def _route(self, chain: Chain, seen: Seen, trace: Trace, path: tuple[int, ...]) -> Route:
+    def _route(self, chain: Chain, seen: Seen, trace: Trace) -> Route:
         core = seen.sighting.core
         if core[:2] == (Predicate.CONFUSED_DEPUTY, SourceKind.USER):
             # How the user got hold of a name does not matter: the mail itself is sent plainly.
             return Route.DIRECT
-        detours = find_detours(trace, path, seen.events)
+        detours = find_detours(trace, seen.events)
         if not detours:
             return Route.DIRECT
         asks = plain_asks(seen.sighting, trace, seen.events, self.evidence.secrets)
@@ -177,8 +177,7 @@ class _Trial:
             # What is left now are the detours that the document itself orders.
             chain = plain
             seen, trace = self.play(chain)[core]
-            path = causal_slice(trace.events, seen.events)
-            detours = find_detours(trace, path, seen.events)
+            detours = find_detours(trace, seen.events)
         return needed_route(detours, lambda simpler: core in self._play_simpler(chain, simpler))
 
     def play(self, messages: Chain) -> Sightings:

@@ -61,6 +61,7 @@ def _run_pipeline(session: Session, pipeline: Pipeline) -> Text:
 
 def _run_simple(session: Session, command: Command, stdin: Text) -> Text:
     session.succeeded = True
+    session.matched.clear()
     arguments = bind(session.line, command.words)
     if command.has_patterns:
         arguments = _expand(session, command.words, arguments)
@@ -116,6 +117,10 @@ def _match_paths(session: Session, word: Word) -> list[str]:
     Only the directories on the way are listed.
     """
     assert word.pattern is not None
+    known = session.matched.get(word.string)
+    if known is not None:
+        session.spend(sum(map(len, known)), word.string)
+        return known
     spellings = [""]
     last = len(word.pattern) - 1
     for depth, component in enumerate(word.pattern):
@@ -136,6 +141,7 @@ def _match_paths(session: Session, word: Word) -> list[str]:
     paths = sorted(path for path in spellings if _exists(session, path, word.string))
     if not paths:
         raise ShellError(ToolError.NO_MATCH, word.string)
+    session.matched[word.string] = paths
     return paths
 
 

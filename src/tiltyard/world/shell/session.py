@@ -38,10 +38,12 @@ class ShellError(Exception):
 class Session:
     """The progress of one command line."""
 
-    __slots__ = ("_work", "effects", "line", "succeeded", "touched", "world")
+    __slots__ = ("_work", "effects", "line", "matched", "succeeded", "touched", "world")
 
     def __init__(self, world: World, line: Text) -> None:
         self.world = world
+        self.matched: dict[str, list[str]] = {}
+        """What the patterns of the command at work stand for: the same one may come often."""
         self.touched = any(origin.protected for origin in line.origins())
         """True once something secret was read, whatever became of it."""
         self.line = line
