@@ -6,12 +6,14 @@ document, or pasted together from several, is theirs who did the cutting. Where 
 the pasting, by notes, encodings and orders to follow of their own, the order is theirs.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from tiltyard.agents.grammar import Instructions, Wait, instructions
+from tiltyard.agents.grammar import Wait, instructions
+from tiltyard.trace import Event
 from tiltyard.world.results import ToolCall
 from tiltyard.world.scenario import Scenario
-from tiltyard.world.text import Derived, Origin, SourceKind, Text, by_user
+from tiltyard.world.text import Derived, Origin, Piece, SourceKind, by_user
 
 Span = tuple[int, int]
 
@@ -30,7 +32,7 @@ class Library:
             self._bodies[SourceKind.FILE, path] = content
         self._orders = lru_cache(maxsize=4096)(self._read_orders)
 
-    def authors(self, call: ToolCall) -> tuple[Origin, ...]:
+    def authors(self, call: ToolCall, events: Sequence[Event]) -> tuple[Origin, ...]:
         """Return the documents whose word a call was; none, if the user had a part in it."""
         if call.because is None:
             return ()
@@ -39,22 +41,43 @@ class Library:
         )
         if not documents or any(origin.kind is SourceKind.USER for origin in documents):
             return ()
-        return documents if call.arranged or self._is_order(call.clause) else ()
+        return documents if call.arranged or self._is_order(call, events) else ()
 
-    def _is_order(self, clause: Text) -> bool:
-        """Tell whether a clause is one stretch of one document, and an order there too."""
-        if len(clause.pieces) != 1:
+    def _is_order(self, call: ToolCall, events: Sequence[Event]) -> bool:
+        """Tell whether a clause is one stretch of one document, and an order there too.
+
+        It must have been delivered together with all orders before it, which say what `it` is; and
+        what the document only orders for later must have been set off.
+        """
+        if len(call.clause.pieces) != 1:
             return False
-        piece = clause.pieces[0]
+        piece = call.clause.pieces[0]
         if isinstance(piece.origin, Derived):
             return False
-        return (piece.start, piece.stop) in self._orders(piece.origin.kind, piece.origin.document)
+        now, later = self._orders(piece.origin.kind, piece.origin.document)
+        span = piece.start, piece.stop
+        if span not in now and (span not in later or len(call.because or ()) < 2):
+            return False
+        first = min(start for start, _ in (*now, *later))
+        return any(
+            given.origin == piece.origin and given.start <= first and given.stop >= piece.stop
+            for index in call.because or ()
+            for given in _through(events[index].result.output.pieces)
+        )
 
-    def _read_orders(self, kind: SourceKind, document: str) -> frozenset[Span]:
-        body = self._bodies.get((kind, document), "")
-        return frozenset(_spans(instructions(by_user(body))))
+    def _read_orders(
+        self, kind: SourceKind, document: str
+    ) -> tuple[frozenset[Span], frozenset[Span]]:
+        """Return where a document gives orders, and where it gives orders for later."""
+        read = instructions(by_user(self._bodies.get((kind, document), "")))
+        waits = [operation for operation in read.operations if isinstance(operation, Wait)]
+        later = (span for wait in waits for span in wait.instructions.spans)
+        return frozenset(read.spans), frozenset(later)
 
 
-def _spans(read: Instructions) -> list[Span]:
-    inner = [op.instructions for op in read.operations if isinstance(op, Wait)]
-    return [*read.spans, *(span for waiting in inner for span in _spans(waiting))]
+def _through(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yield pieces, and those that encoded ones were made of."""
+    for piece in pieces:
+        yield piece
+        if isinstance(piece.origin, Derived):
+            yield from _through(piece.origin.source.pieces)

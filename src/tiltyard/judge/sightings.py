@@ -252,7 +252,7 @@ def _of_event(
 def _authors(events: list[Event], event: Event, library: Library) -> tuple[Origin, ...]:
     """Return whose word a call was: known, or the last stranger whose words were delivered."""
     if event.call.because is not None:
-        return library.authors(event.call)
+        return library.authors(event.call, events)
     for earlier in reversed(events[: event.index]):
         for origin in earlier.result.output.origins():
             if not origin.trusted and origin.part is Part.BODY:
