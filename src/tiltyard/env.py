@@ -14,7 +14,7 @@ from tiltyard.trace import PublicEvent, Trace, export, public
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
-from tiltyard.world.text import by_user
+from tiltyard.world.text import by_user, has_lone_surrogate
 
 PUBLIC_SEED: Final = 123
 MAX_MESSAGE_CHARS: Final = 2000
@@ -164,7 +164,7 @@ def _checked_message(message: object) -> str:
         raise TypeError(f"a message is a string, not {type(message).__name__}")
     if len(message) > MAX_MESSAGE_CHARS:
         raise ValueError(f"a message has at most {MAX_MESSAGE_CHARS} characters")
-    if not message.isascii() and any("\ud800" <= char <= "\udfff" for char in message):
+    if has_lone_surrogate(message):
         raise ValueError("a message must be valid Unicode; this one has a lone surrogate")
     return str.__str__(message)
 

@@ -28,7 +28,6 @@ from tiltyard.agents.grammar import (
     What,
     instructions,
 )
-from tiltyard.agents.grammar.tokens import lower
 from tiltyard.trace import Answer, Event
 from tiltyard.world.results import FROM_USER, Argument, ToolCall, ToolResult
 from tiltyard.world.text import (
@@ -39,6 +38,7 @@ from tiltyard.world.text import (
     decode,
     encode,
     join,
+    lower,
 )
 from tiltyard.world.tools import MAX_TEXT_CHARS
 from tiltyard.world.web import Hit

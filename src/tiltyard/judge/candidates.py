@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tiltyard.ruleset import AttackRules
+from tiltyard.world.text import has_lone_surrogate
 
 MAX_NAME_CHARS: Final = 60
 
@@ -73,6 +74,6 @@ def _problem(messages: tuple[object, ...], rules: AttackRules) -> str:
             return f"message {number} has {size}"
         if "\0" in message:
             return f"message {number} has a NUL character"
-        if not message.isascii() and any("\ud800" <= char <= "\udfff" for char in message):
+        if has_lone_surrogate(message):
             return f"message {number} has a lone surrogate"
     return ""

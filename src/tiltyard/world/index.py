@@ -15,6 +15,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from tiltyard.world.text import lower
+
 INDEX_FORMAT: Final = "2"
 """Names how an index is made and stored."""
 
@@ -23,7 +25,6 @@ INDEX_FORMAT: Final = "2"
 _WORD: Final = re.compile(
     "[0-9a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u1fff\u2070-\u2fff\u3040-\ud7ff\ue000-\U0010ffff]+"
 )
-_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _TITLE_WEIGHT: Final = 4
 _MAX_IMPACT: Final = 15
 _FINGERPRINT_BYTES: Final = 8
@@ -127,7 +128,7 @@ def _checksum(payload: bytes, seal: bytes) -> bytes:
 
 
 def words(text: str) -> list[str]:
-    return _WORD.findall(text.translate(_LOWER))
+    return _WORD.findall(lower(text))
 
 
 def _fingerprint(title_words: list[str]) -> bytes:

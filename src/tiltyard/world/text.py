@@ -153,6 +153,19 @@ def by_machine(string: str) -> Text:
     return written_by(MACHINE, string)
 
 
+def lower(string: str) -> str:
+    """Fold the case of ASCII alone: other tables of letters change with Python's version."""
+    return string.translate(_LOWER)
+
+
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+def has_lone_surrogate(string: str) -> bool:
+    """Tell whether a string holds what no encoding can write down."""
+    return not string.isascii() and any("\ud800" <= char <= "\udfff" for char in string)
+
+
 def join(texts: Iterable[Text]) -> Text:
     """Concatenate, merging neighbours that continue each other in the same document."""
     strings: list[str] = []

@@ -16,7 +16,7 @@ from tiltyard.world.paths import PathError, normalise
 from tiltyard.world.results import Argument, Outcome, ToolCall, ToolError, ToolResult, failure
 from tiltyard.world.shell import run_command
 from tiltyard.world.state import Deleted, Mailed, Posted, World, Wrote
-from tiltyard.world.text import SourceKind, Text, by_machine
+from tiltyard.world.text import SourceKind, Text, by_machine, has_lone_surrogate
 from tiltyard.world.urls import is_internal_host, read_address, read_url
 from tiltyard.world.web import Hit
 
@@ -90,7 +90,7 @@ def _check(tool: Tool, args: dict[str, Argument]) -> ToolResult | None:
                 return failure(tool.source, ToolError.WRONG_TYPE, parameter.name)
             if len(value.string) > parameter.max_chars:
                 return failure(tool.source, ToolError.TOO_LARGE, parameter.name)
-            if not value.string.isascii() and _has_lone_surrogate(value.string):
+            if has_lone_surrogate(value.string):
                 return failure(tool.source, ToolError.NOT_TEXT, parameter.name)
             known += 1
         elif value is None:
@@ -108,10 +108,6 @@ def _check(tool: Tool, args: dict[str, Argument]) -> ToolResult | None:
         extra = min(str(name) for name in args if name not in names)
         return failure(tool.source, ToolError.UNEXPECTED_ARGUMENT, extra[:100])
     return None
-
-
-def _has_lone_surrogate(string: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in string)
 
 
 def _web_search(world: World, args: dict[str, Argument]) -> Outcome:

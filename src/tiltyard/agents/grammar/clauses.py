@@ -31,8 +31,8 @@ from tiltyard.agents.grammar.sentence import (
     Sentence,
     call,
 )
-from tiltyard.agents.grammar.tokens import Token, lower
-from tiltyard.world.text import Cutter, Encoding, Text, by_machine
+from tiltyard.agents.grammar.tokens import Token
+from tiltyard.world.text import Cutter, Encoding, Text, by_machine, lower
 
 MAX_PARTS: Final = 8
 OWN_LINE: Final = It(by_machine("Nothing to add."))

@@ -10,9 +10,9 @@ from collections.abc import Collection
 from typing import Final
 
 from tiltyard.agents.grammar.operations import It, Note, Operation, Recipient, Recode, What
-from tiltyard.agents.grammar.tokens import Token, lower
+from tiltyard.agents.grammar.tokens import Token
 from tiltyard.world.results import FROM_USER, ToolCall
-from tiltyard.world.text import Cutter, Encoding, Text, by_machine, join
+from tiltyard.world.text import Cutter, Encoding, Text, by_machine, join, lower
 from tiltyard.world.urls import read_address, read_url
 
 IT: Final = It()

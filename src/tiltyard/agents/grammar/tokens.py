@@ -3,6 +3,8 @@
 import re
 from typing import Final, NamedTuple
 
+from tiltyard.world.text import lower
+
 
 class Token(NamedTuple):
     """A word, a quotation or a mark, and where it stands."""
@@ -41,11 +43,3 @@ def sentences(string: str) -> list[list[Token]]:
             word = {"quoted": "", "mark": raw[0]}.get(kind, lower(raw))
             found[-1].append(Token(kind, start, stop, word))
     return found
-
-
-_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-
-
-def lower(string: str) -> str:
-    """Fold the case of ASCII alone: other tables of letters change with Python's version."""
-    return string.translate(_LOWER)
