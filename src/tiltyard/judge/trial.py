@@ -168,17 +168,14 @@ class _Trial:
         if core[:2] == (Predicate.CONFUSED_DEPUTY, SourceKind.USER):
             # How the user got hold of a name does not matter: the mail itself is sent plainly.
             return Route.DIRECT
-        detours = find_detours(trace, seen.events)
-        if not detours:
+        if not find_detours(seen.sighting, trace, seen.events):
             return Route.DIRECT
-        asks = plain_asks(seen.sighting, trace, seen.events, self.evidence.secrets)
-        plain = next((ask for ask in asks if core in self.play(ask)), None)
-        if plain is not None:
-            # What is left now are the detours that the document itself orders.
-            chain = plain
-            seen, trace = self.play(chain)[core]
-            detours = find_detours(trace, seen.events)
-        return needed_route(detours, lambda simpler: core in self._play_simpler(chain, simpler))
+        asks = plain_asks(seen.sighting, chain, trace, seen.events, self.evidence.secrets)
+        plain = next((ask for ask in dict.fromkeys(asks) if core in self.play(ask)), chain)
+        # What is left in a plain ask are the detours that a document itself orders.
+        seen, trace = self.play(plain)[core]
+        detours = find_detours(seen.sighting, trace, seen.events)
+        return needed_route(detours, lambda simpler: core in self._play_simpler(plain, simpler))
 
     def play(self, messages: Chain) -> Sightings:
         """Replay messages and return what is to be seen; the same messages are played once."""
