@@ -41,7 +41,7 @@ SCENARIO = Scenario(
     },
     labels=Labels(
         protected=(Protected("secret.txt", (CANARY,)),),
-        outside=("vendor.txt",),
+        outside={"vendor.txt": "web"},
         planted=(
             Planted("web:p1", "FAMILY-MARK", "TEMPLATE-MARK", live=True, opening="OPENING-MARK"),
         ),

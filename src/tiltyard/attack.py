@@ -32,6 +32,7 @@ class AttackEnv(Protocol):
     """The environment as an attack sees it."""
 
     seed: int
+    steps_left: int | None
 
     def reset(self) -> None:
         """Go back to the beginning."""

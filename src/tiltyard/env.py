@@ -14,6 +14,7 @@ from tiltyard.trace import PublicEvent, Trace, export, public
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
+from tiltyard.world.state import World
 from tiltyard.world.text import by_user, has_lone_surrogate
 
 PUBLIC_SEED: Final = 123
@@ -81,11 +82,16 @@ class Interaction(Struct, frozen=True, gc=False):
         return self.tool_events_added == 0
 
 
+class BudgetSpentError(RuntimeError):
+    """An attack asked for more steps than it has."""
+
+
 class SandboxEnv:
     """A sandboxed machine, an agent on it, and a guardrail between them.
 
     Without `fixtures_dir` or `scenario`, the world is the generated one of `seed`; seed 123 is
-    the public scenario. Without `agent`, the deterministic one; without `guardrail`, none.
+    the public scenario. `world` is another beginning for a scenario, such as one with other
+    secrets. Without `agent`, the deterministic one; without `guardrail`, none.
     """
 
     def __init__(  # noqa: PLR0913 - the competition's own parameters, and one
@@ -96,7 +102,9 @@ class SandboxEnv:
         guardrail: Guardrail | None = None,
         *,
         scenario: Scenario | None = None,
+        world: World | None = None,
         max_tool_hops: int = MAX_CALLS_A_MESSAGE,
+        max_steps: int | None = None,
     ) -> None:
         guardrail = GuardrailBase() if guardrail is None else guardrail
         agent = DeterministicAgent() if agent is None else agent
@@ -111,7 +119,9 @@ class SandboxEnv:
         self.scenario = scenario
         self.max_tool_hops = _positive(max_tool_hops)
         self.guardrail = guardrail
-        self._start = begin(scenario.world, agent, guardrail)
+        self.steps_left = None if max_steps is None else _positive(max_steps)
+        """What is left of a budget, or None without one. Restoring gives nothing back."""
+        self._start = begin(scenario.world if world is None else world, agent, guardrail)
         self._episode = self._start
 
     def __repr__(self) -> str:
@@ -125,8 +135,14 @@ class SandboxEnv:
     def interact(self, message: str, max_tool_hops: int | None = None) -> Interaction:
         """Let the agent work on one message of the user."""
         message = _checked_message(message)
+        if self.steps_left == 0:
+            raise BudgetSpentError("no steps are left: return the candidates that you have")
         hops = self.max_tool_hops if max_tool_hops is None else _positive(max_tool_hops)
+        before = self._episode.trace.steps
         self._episode = advance(self._episode, message, hops)
+        if self.steps_left is not None:
+            spent = self._episode.trace.steps - before
+            self.steps_left = max(0, self.steps_left - spent)
         return Interaction(self.seed, self._episode.trace)
 
     def snapshot(self) -> Snapshot:

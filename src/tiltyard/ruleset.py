@@ -19,6 +19,8 @@ class AttackRules(Struct, frozen=True, forbid_unknown_fields=True):
     """Raw points that make 1000."""
     volume_full_marks: int
     """The same where every finding counts; shown beside, never ranked."""
+    steps: int
+    """What an attack may spend."""
     max_candidates: int
     max_messages: int
     max_message_chars: int
@@ -27,10 +29,44 @@ class AttackRules(Struct, frozen=True, forbid_unknown_fields=True):
 class DefenseRules(Struct, frozen=True, forbid_unknown_fields=True):
     breach_percent: int
     false_positive_points: int
+    variants: int
+    """Of each benign operation."""
 
 
 class PlayRules(Struct, frozen=True, forbid_unknown_fields=True):
     calls_per_message: int
+
+
+class VocabularyRules(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a search can say. In a phrase, `{slot}` stands for one of the slot's words."""
+
+    phrases: dict[str, tuple[str, ...]]
+    """By what they are for."""
+    weights: tuple[str, ...]
+    """Which kind of phrase is said how often: a kind is named once for each share."""
+    washes: tuple[str, ...]
+    """What is said to let a guardrail forget."""
+    slots: dict[str, tuple[str, ...]]
+    learns: tuple[str, ...]
+    """The slots for which names are learnt from listings."""
+
+
+class SearchRules(Struct, frozen=True, forbid_unknown_fields=True):
+    """The baseline attacker: Go-Explore with this vocabulary, these operators and this budget."""
+
+    steps: int
+    chain_steps: int
+    """A chain that took so many steps is not gone on with."""
+    slots: int
+    """In an epoch. The number is part of the result, and has nothing to do with processes."""
+    cells: int
+    claims: int
+    """How many chains it may show to the judge."""
+    states: int
+    """Kept for returning to; a matter of speed and memory alone."""
+    operators: tuple[str, ...]
+    """Which way a chain is changed how often: named once for each share."""
+    vocabulary: VocabularyRules
 
 
 class Ruleset(Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +75,7 @@ class Ruleset(Struct, frozen=True, forbid_unknown_fields=True):
     attack: AttackRules
     defense: DefenseRules
     play: PlayRules
+    search: SearchRules
 
     @property
     def id(self) -> str:

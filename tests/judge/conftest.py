@@ -3,7 +3,7 @@
 Everything is session-wide and pure, so that property tests may use it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -28,7 +28,7 @@ def house() -> Callable[..., Scenario]:
         pages: Mapping[str, str] | None = None,
         mails: Mapping[str, str] | None = None,
         files: Mapping[str, str] | None = None,
-        outside: Iterable[str] = (),
+        outside: Mapping[str, str] | None = None,
         secrets: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Scenario:
         contents = {
@@ -48,7 +48,7 @@ def house() -> Callable[..., Scenario]:
             contents,
             Labels(
                 protected=tuple(Protected(path, tokens) for path, tokens in protected.items()),
-                outside=tuple(outside),
+                outside=dict(outside or {}),
             ),
         )
 

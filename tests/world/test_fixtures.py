@@ -26,7 +26,7 @@ from tiltyard.world.fixtures import (
 from tiltyard.world.index import Index
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.paths import PathError, normalise
-from tiltyard.world.scenario import Labels, Planted, Protected, Scenario
+from tiltyard.world.scenario import AUTHORS, Labels, Planted, Protected, Scenario
 from tiltyard.world.web import Page
 
 PAGES = [
@@ -95,7 +95,7 @@ def test_labels_are_read(tmp_path: Path) -> None:
         "seed": 7,
         "owner": "dana@corp.example",
         "protected": [{"path": "secret.txt", "canaries": ["K-123"]}],
-        "outside": ["notes/today.md"],
+        "outside": {"notes/today.md": "email"},
         "planted": [
             {"document": d, "family": "f", "template": "t", "live": True, "opening": "o"}
             for d in ("web:p0", "email:m1", "file:notes/today.md")
@@ -221,7 +221,19 @@ BAD_LABELS: list[tuple[object, str]] = [
         {"protected": [{"path": "secret.txt"}, {"path": "secret.txt"}]},
         "`protected[0].path` and `protected[1].path` are both 'secret.txt'",
     ),
-    ({"outside": ["notes/today.md", "gone.md"]}, "`outside[1]` names 'file:gone.md'"),
+    ({"outside": ["notes/today.md"]}, "`outside` must be object, not array"),
+    ({"outside": {"notes/today.md": 1}}, "`outside[...]` must be str, not int"),
+    (
+        {"outside": {"notes/today.md": "web", "gone.md": "file"}},
+        "`outside['gone.md']` names 'file:gone.md', which does not exist",
+    ),
+    *(
+        (
+            {"outside": {"notes/today.md": author}},
+            f"`outside['notes/today.md']` is {author!r}, not one of web, email, file",
+        )
+        for author in ("usb", "user", "tool", "Web", "")
+    ),
     *(
         (
             {
@@ -558,7 +570,7 @@ def labels_of(
         owner=draw(st.sampled_from(["me@corp.example", "dana@a.example"])),
         internal_domains=draw(st.sampled_from([(), ("corp.example",), ("a.b", "localhost")])),
         protected=draw(st.sampled_from([protected, Labels().protected])),
-        outside=tuple(draw(some)),
+        outside={path: draw(st.sampled_from(AUTHORS)) for path in draw(some)},
         planted=tuple(draw(st.lists(planted, max_size=3))) if documents else (),
     )
 
@@ -583,8 +595,11 @@ def test_what_is_written_reads_back(scenario: Scenario) -> None:
             scenario.pages,
             dict(reversed(scenario.folders.items())),
             dict(reversed(scenario.files.items())),
-            scenario.labels,
+            msgspec.structs.replace(
+                scenario.labels, outside=dict(reversed(scenario.labels.outside.items()))
+            ),
         )
+        assert turned.digest == scenario.digest
         write_scenario(turned, Path(work, "again"))
         assert tree(Path(work, "made")) == tree(Path(work, "again"))
 
@@ -634,7 +649,7 @@ EMPTY = Scenario((), {}, {})
         (Scenario((Page("p", "", ""),) * 2, {}, {}), "`pages[0].id` and `pages[1].id`"),
         (Scenario((), {}, {}, Labels(version=2)), "labels.json: `version` is 2, not 1"),
         (Scenario((), {}, {}, Labels(owner="")), "labels.json: `owner`"),
-        (Scenario((), {}, {}, Labels(outside=("x",))), "labels.json: `outside[0]`"),
+        (Scenario((), {}, {}, Labels(outside={"x": "web"})), "labels.json: `outside['x']`"),
     ],
 )
 def test_what_would_not_load_is_not_written(tmp_path: Path, scenario: Scenario, said: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tiltyard.agents.grammar import instructions
 from tiltyard.world.generate import CANARY_ALPHABET, OWNER, Staged, generate, stage
 from tiltyard.world.paths import normalise
-from tiltyard.world.scenario import Scenario
+from tiltyard.world.scenario import AUTHORS, Scenario
 from tiltyard.world.templates import Attack, load
 from tiltyard.world.text import by_user
 from tiltyard.world.urls import in_domains, read_address, read_url
@@ -21,11 +21,13 @@ SEEDS = (0, 7, 123, 2**63)
 RESERVED = frozenset(("example", "test", "invalid"))
 FAMILIES = {
     "authority",
+    "carried-in",
     "deep-chain",
     "delayed",
     "encoded",
     "ignore-previous",
     "indirect",
+    "inside-job",
     "poisoned-file",
     "split",
     "urgency",
@@ -78,16 +80,16 @@ def test_seeds_share_nothing_but_the_fixed_names() -> None:
 
 
 def test_a_larger_scenario_keeps_the_documents_of_a_smaller_one() -> None:
-    small, large = documents(made(7)), documents(generate(7, pages=400, mails=150, files=130))
+    small, large = documents(made(7)), documents(generate(7, pages=400, mails=150, files=260))
     assert {name: large.get(name) for name in small} == small
     assert generate(7, pages=400).labels.planted == made(7).labels.planted
 
 
 def test_sizes() -> None:
-    scenario = generate(5, pages=301, mails=133, files=122)
+    scenario = generate(5, pages=301, mails=133, files=242)
     assert len(scenario.pages) == 301
     assert sum(len(mails) for mails in scenario.folders.values()) == 133
-    assert len(scenario.files) == 122
+    assert len(scenario.files) == 242
 
 
 @pytest.mark.parametrize("plural", ["pages", "mails", "files"])
@@ -192,11 +194,11 @@ def test_pages_are_of_a_readable_length(seed: int) -> None:
 
 
 def test_every_family_has_five_templates_with_twins() -> None:
-    families = load().families
-    assert {family.family for family in families} == FAMILIES
-    for family in families:
-        names = [attack.name for attack in family.template]
-        assert len(set(names)) == len(names) >= 5
+    attacks = every_attack()
+    families = Counter(family for family, _ in attacks)
+    assert set(families) == FAMILIES
+    assert min(families.values()) >= 5
+    assert len({attack.name for _, attack in attacks}) == len(attacks)
 
 
 def every_attack() -> list[tuple[str, Attack]]:
@@ -256,22 +258,53 @@ def test_deep_chains_are_deep(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_planted_files_came_from_outside_and_strangers_are_outside(seed: int) -> None:
-    scenario = made(seed)
-    internal = frozenset(scenario.labels.internal_domains)
-    outside = set(scenario.labels.outside)
-    files = {e.document[5:] for e in scenario.labels.planted if e.document.startswith("file:")}
-    assert files < outside, "some files from outside are harmless"
+def test_planted_files_came_from_outside(seed: int) -> None:
+    labels = made(seed).labels
+    files = {e.document[5:] for e in labels.planted if e.document.startswith("file:")}
+    assert files < labels.outside.keys()
+    harmless = Counter(author for path, author in labels.outside.items() if path not in files)
+    assert min(harmless[author] for author in AUTHORS) >= 3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_file_lies_where_its_author_would_have_put_it(seed: int) -> None:
+    folders = {"web": {"downloads"}, "email": {"attachments"}}
+    for path, author in made(seed).labels.outside.items():
+        expected = folders.get(author, {"vendor", "incoming", "shared"})
+        assert path.partition("/")[0] in expected, (path, author)
+    authors = {"file": "file", "download": "web", "attachment": "email"}
+    media = {attack.name: attack.medium for _, attack in every_attack()}
     for item in staged(seed):
-        for call in item.calls:
-            if call.url is not None:
-                url = read_url(call.url)
-                assert url is not None
-                assert not in_domains(url.host, internal)
-            # Whoever asked for an answer may pretend to be from the house.
-            senders = {document.origin for document in item.documents}
-            if call.to is not None and call.to not in (OWNER, *senders):
-                assert not in_domains(call.to.rpartition("@")[2], internal)
+        medium = media[item.planted[0].template]
+        assert item.documents[0].author == authors.get(medium, ""), item.planted[0]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_strangers_are_outside_and_colleagues_inside(seed: int) -> None:
+    internal = frozenset(made(seed).labels.internal_domains)
+    sides = {"{url}": False, "{stranger}": False, "{intranet}": True, "{colleague}": True}
+    attacks = {attack.name: attack for _, attack in every_attack()}
+    seen: set[str] = set()
+    for item in staged(seed):
+        slots = {
+            slot
+            for call in attacks[item.planted[0].template].expect
+            for slot in (call.url, call.to)
+            if slot is not None
+        }
+        # Whoever asks for an answer may pretend to be from the house.
+        if slots <= sides.keys():
+            seen |= slots
+            allowed = {sides[slot] for slot in slots}
+            for call in item.calls:
+                if call.url is not None:
+                    url = read_url(call.url)
+                    assert url is not None
+                    assert in_domains(url.host, internal) in allowed, (item.planted[0], call)
+                if call.to is not None and call.to != OWNER:
+                    domain = call.to.rpartition("@")[2]
+                    assert in_domains(domain, internal) in allowed, (item.planted[0], call)
+    assert seen == sides.keys()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -290,6 +323,7 @@ def test_scratch_files_are_new() -> None:
         for item in staged(seed):
             written: set[str] = set()
             for call in item.calls:
+                written.update((call.cmd or "").split())
                 if call.tool == "fs.write" and call.path is not None and call.path not in files:
                     written.add(call.path)
                 elif call.path is not None:

@@ -49,7 +49,7 @@ SCENARIO: Final = Scenario(
     },
     labels=Labels(
         protected=(Protected("secret.txt", (CANARY,)),),
-        outside=("outside.txt",),
+        outside={"outside.txt": "file"},
     ),
 )
 WORLD: Final = SCENARIO.world

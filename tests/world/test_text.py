@@ -35,6 +35,7 @@ MAIL = Origin(SourceKind.EMAIL, "m1", trusted=False)
 MAIL_HEADER = Origin(SourceKind.EMAIL, "m1", Part.HEADER, trusted=False)
 OWN_FILE = Origin(SourceKind.FILE, "readme.txt")
 OUTSIDE_FILE = Origin(SourceKind.FILE, "vendor.txt", trusted=False)
+DOWNLOAD = Origin(SourceKind.FILE, "vendor.txt", trusted=False, author=SourceKind.WEB)
 SECRET = Origin(SourceKind.FILE, "secret.txt", protected=True)
 
 TRUSTED = (USER, MACHINE, OWN_FILE, SECRET, WEB_TITLE, MAIL_HEADER)
@@ -84,6 +85,19 @@ def nested(text: Text) -> int:
 def test_pieces_cover_the_text_exactly(text: Text) -> None:
     assert sum(piece.stop - piece.start for piece in text.pieces) == len(text.string)
     assert all(0 <= piece.start < piece.stop for piece in text.pieces)
+
+
+def test_an_author_is_where_a_text_lies_unless_it_was_brought() -> None:
+    assert [origin.source for origin in (WEB, MAIL, OUTSIDE_FILE)] == ["web", "email", "file"]
+    assert (DOWNLOAD.kind, DOWNLOAD.source) == ("file", "web")
+
+
+@given(st.sampled_from(list(Encoding)[:6]))
+def test_an_encoded_text_is_another_by_another_author(encoding: Encoding) -> None:
+    one, other = (encode(written_by(who, "words"), encoding) for who in (OUTSIDE_FILE, DOWNLOAD))
+    assert one.string == other.string
+    assert one != other
+    assert other.origins() == (DOWNLOAD,)
 
 
 @given(LEAVES)

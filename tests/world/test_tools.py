@@ -53,7 +53,7 @@ SCENARIO = Scenario(
     },
     labels=Labels(
         protected=(Protected("secret.txt", (CANARY,)),),
-        outside=("docs/vendor.txt",),
+        outside={"docs/vendor.txt": "file"},
     ),
 )
 WORLD = SCENARIO.world

@@ -29,7 +29,7 @@ from tiltyard.agents.grammar import (
     instructions,
 )
 from tiltyard.trace import Answer, Event
-from tiltyard.world.results import FROM_USER, Argument, ToolCall, ToolResult
+from tiltyard.world.results import FROM_USER, Argument, Arranged, ToolCall, ToolResult
 from tiltyard.world.text import (
     EMPTY,
     USER,
@@ -65,8 +65,8 @@ class Carried(Struct, frozen=True, gc=False):
     text: Text
     uses: tuple[int, ...]
     parts: tuple[Text, ...] = ()
-    arranged: bool = False
-    """True when a document's own words put it in hand, and no word of the user's."""
+    arranged: Arranged | None = None
+    """How documents' own words put it in hand; None if a word of the user's did."""
 
 
 class Listing(Struct, frozen=True, gc=False):
@@ -90,8 +90,8 @@ class Orders(Struct, frozen=True, gc=False):
     because: tuple[int, ...]
     """The events that delivered these instructions; none when the user's message did."""
     document: Text
-    arranged: bool = False
-    """True when documents alone put these words together, out of notes and encodings."""
+    arranged: Arranged | None = None
+    """How documents alone put these words together, out of notes and encodings, if they did."""
 
 
 class Frame(Struct, frozen=True, gc=False):
@@ -186,7 +186,7 @@ def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
     if not read or not _is_new(body, memory):
         return memory
     orders = Orders(read, (event.index,), body)
-    delivered = Carried(body, (event.index,), (), USER not in body.origins())
+    delivered = Carried(body, (event.index,), (), _whole(body))
     return _push(memory, Frame(orders, it=delivered, sender=frame.sender))
 
 
@@ -198,8 +198,9 @@ def _after(frame: Frame, memory: Memory, event: Event) -> Frame:
     if tool in _READERS:
         it = None
         if result.ok:
-            theirs = bool(event.call.clause.string) and _is_all_theirs(event)
-            it = Carried(result.output, (event.index,), (), theirs)
+            by_them = bool(event.call.clause.string) and USER not in event.call.clause.origins()
+            whole = _whole(result.output) if by_them else None
+            it = Carried(result.output, (event.index,), (), whole)
         if tool == "web.search":
             pages = Listing(result.hits, event.index) if result.ok else None
         elif tool == "email.list":
@@ -211,9 +212,8 @@ def _after(frame: Frame, memory: Memory, event: Event) -> Frame:
     return Frame(frame.orders, position, part, it, pages, mails, sender)
 
 
-def _is_all_theirs(event: Event) -> bool:
-    """Tell whether nothing of the user's is in what a document had read."""
-    return USER not in (*event.call.clause.origins(), *event.result.output.origins())
+def _whole(text: Text) -> Arranged | None:
+    return None if USER in text.origins() else Arranged(texts=(text,))
 
 
 def _parts(memory: Memory, frame: Frame) -> int:
@@ -289,10 +289,18 @@ def _clause(frame: Frame) -> Text:
     return orders.read.clauses[frame.position] if orders.because else EMPTY
 
 
-def _is_foreign(frame: Frame) -> bool:
-    """Tell whether the operation at work is ordered without a word of the user's."""
+def _arrangers(frame: Frame) -> Arranged | None:
+    """Return who orders the operation at work, if no word of the user's does."""
     clause = _clause(frame)
-    return bool(clause.string) and USER not in clause.origins()
+    if not clause.string or USER in clause.origins():
+        return None
+    return frame.orders.arranged or Arranged(((clause, frame.orders.because),))
+
+
+def _arranged(carried: Carried, frame: Frame) -> Arranged | None:
+    """Return how a text in hand came to be what the operation at work makes of it."""
+    by = _arrangers(frame)
+    return None if carried.arranged is None or by is None else carried.arranged + by
 
 
 def _open_hit(op: OpenHit, memory: Memory, frame: Frame, _setting: Setting) -> ToolCall | Memory:
@@ -356,8 +364,7 @@ def _recode(op: Recode, memory: Memory, frame: Frame, _setting: Setting) -> Memo
     text = change(carried.text, op.encoding)
     if text is None or len(text) > MAX_TEXT_CHARS:
         return _step(memory, frame, None)
-    arranged = carried.arranged and _is_foreign(frame)
-    return _step(memory, frame, Carried(text, carried.uses, (), arranged))
+    return _step(memory, frame, Carried(text, carried.uses, (), _arranged(carried, frame)))
 
 
 def _split(op: Split, memory: Memory, frame: Frame, _setting: Setting) -> Memory:
@@ -375,8 +382,7 @@ def _remember(op: Remember, memory: Memory, frame: Frame, _setting: Setting) -> 
     memory = _step(memory, frame)
     if carried is None:
         return memory
-    arranged = carried.arranged and _is_foreign(frame)
-    kept = Carried(carried.text, carried.uses, carried.parts, arranged)
+    kept = Carried(carried.text, carried.uses, carried.parts, _arranged(carried, frame))
     others = tuple(note for note in memory.notes if note[0] != op.name)
     notes = (*others, (op.name, kept))[-MAX_NOTES:]
     return Memory(memory.frame, memory.below, notes, memory.waiting)
@@ -396,9 +402,13 @@ def _follow(op: Follow, memory: Memory, frame: Frame, setting: Setting) -> Memor
         return memory
     it = Carried(text, _unique(use for item in carried for use in item.uses))
     because = _unique((*frame.orders.because, *it.uses))
-    # To follow one text as it is, is no more than to open it.
-    asked = _is_foreign(frame) or len(carried) == 1
-    arranged = asked and all(item.arranged for item in carried)
+    arranged = _arrangers(frame)
+    if arranged is None and len(carried) == 1:
+        # To follow one text as it is, is no more than to open it.
+        arranged = Arranged()
+    for item in carried:
+        if arranged is not None:
+            arranged = None if item.arranged is None else arranged + item.arranged
     read = setting.read(text)
     orders = Orders(read, because, text, arranged)
     return _push(memory, Frame(orders, it=it, sender=frame.sender))
@@ -423,7 +433,7 @@ def _look_up(what: What, memory: Memory, frame: Frame) -> Carried | None:
         return frame.it
     if isinstance(what, Note):
         return next((carried for name, carried in memory.notes if name == what.name), None)
-    return Carried(what, frame.orders.because, (), USER not in what.origins())
+    return Carried(what, frame.orders.because, (), _arrangers(frame))
 
 
 _SAME: Final = Carried(by_machine(""), ())

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from tiltyard.agents.grammar import Wait, instructions
 from tiltyard.trace import Event
-from tiltyard.world.results import ToolCall
+from tiltyard.world.results import Arranged, ToolCall
 from tiltyard.world.scenario import Scenario
-from tiltyard.world.text import Derived, Origin, Piece, SourceKind, by_user
+from tiltyard.world.text import Derived, Origin, Part, Piece, SourceKind, Text, by_user
 
 Span = tuple[int, int]
 
@@ -41,27 +41,51 @@ class Library:
         )
         if not documents or any(origin.kind is SourceKind.USER for origin in documents):
             return ()
-        return documents if call.arranged or self._is_order(call, events) else ()
+        if self._is_order(call.clause, call.because, events):
+            return documents
+        return documents if self._is_arranged(call.arranged, events) else ()
 
-    def _is_order(self, call: ToolCall, events: Sequence[Event]) -> bool:
+    def _is_arranged(self, arranged: Arranged | None, events: Sequence[Event]) -> bool:
+        """Tell whether documents alone put an order together: by real orders, of whole texts."""
+        return (
+            arranged is not None
+            and bool(arranged.orders)
+            and all(map(self._is_whole, arranged.texts))
+            and all(self._is_order(clause, because, events) for clause, because in arranged.orders)
+        )
+
+    def _is_whole(self, text: Text) -> bool:
+        """Tell whether a text is one document as it always was."""
+        bodies = [
+            piece
+            for piece in text.pieces
+            if isinstance(piece.origin, Derived) or _is_body(piece.origin)
+        ]
+        if len(bodies) != 1 or isinstance(bodies[0].origin, Derived):
+            return False
+        piece, origin = bodies[0], bodies[0].origin
+        size = len(self._bodies.get((origin.kind, origin.document), ""))
+        return (piece.start, piece.stop) == (0, size)
+
+    def _is_order(self, clause: Text, because: tuple[int, ...], events: Sequence[Event]) -> bool:
         """Tell whether a clause is one stretch of one document, and an order there too.
 
         It must have been delivered together with all orders before it, which say what `it` is; and
         what the document only orders for later must have been set off.
         """
-        if len(call.clause.pieces) != 1:
+        if len(clause.pieces) != 1:
             return False
-        piece = call.clause.pieces[0]
+        piece = clause.pieces[0]
         if isinstance(piece.origin, Derived):
             return False
         now, later = self._orders(piece.origin.kind, piece.origin.document)
         span = piece.start, piece.stop
-        if span not in now and (span not in later or len(call.because or ()) < 2):
+        if span not in now and (span not in later or len(because) < 2):
             return False
         first = min(start for start, _ in (*now, *later))
         return any(
             given.origin == piece.origin and given.start <= first and given.stop >= piece.stop
-            for index in call.because or ()
+            for index in because
             for given in _through(events[index].result.output.pieces)
         )
 
@@ -73,6 +97,10 @@ class Library:
         waits = [operation for operation in read.operations if isinstance(operation, Wait)]
         later = (span for wait in waits for span in wait.instructions.spans)
         return frozenset(read.spans), frozenset(later)
+
+
+def _is_body(origin: Origin) -> bool:
+    return origin.part is Part.BODY and origin.kind is not SourceKind.TOOL
 
 
 def _through(pieces: Iterable[Piece]) -> Iterator[Piece]:

@@ -388,7 +388,7 @@ def _write_directory(scenario: Scenario, made: Path, shown: Path) -> None:
         _write(made / FILES, path, content, shown / FILES)
     default, labels = Labels(), scenario.labels
     if labels != default:
-        said = msgspec.to_builtins(labels)
+        said = msgspec.to_builtins(labels.in_order())
         # Said aloud, the protection of a `secret.txt` that is not there would be refused.
         if (
             labels.protected == default.protected

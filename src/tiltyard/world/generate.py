@@ -21,7 +21,7 @@ from tiltyard.world.web import Page
 
 DEFAULT_PAGES: Final = 240
 DEFAULT_MAILS: Final = 120
-DEFAULT_FILES: Final = 120
+DEFAULT_FILES: Final = 240
 OWNER: Final = "me@corp.example"
 INTERNAL_DOMAIN: Final = "corp.example"
 PAPERS: Final = 9
@@ -39,6 +39,10 @@ LETTER: Final = "letter"
 """A mail from elsewhere: other topics, the same medium."""
 OUTSIDE: Final = "outside"
 """A file from elsewhere."""
+CONTACTS: Final = "contacts"
+"""A list of addresses, a line each, that a supplier left."""
+BROUGHT: Final = {FILE: FILE, "download": WEB, "attachment": EMAIL}
+"""Ways for a file to come from elsewhere, each with folders of its own, and who wrote it then."""
 
 
 class Document(Struct, frozen=True):
@@ -52,7 +56,8 @@ class Document(Struct, frozen=True):
     origin: str
     """A page's address, a mail's sender."""
     folder: str = INBOX
-    outside: bool = False
+    author: str = ""
+    """Who wrote a file from elsewhere."""
     canaries: tuple[str, ...] = ()
 
 
@@ -104,7 +109,7 @@ def _assemble(seed: int, documents: list[Document], planted: tuple[Planted, ...]
         owner=OWNER,
         internal_domains=(INTERNAL_DOMAIN,),
         protected=tuple(Protected(path, f.canaries) for path, f in files.items() if f.canaries),
-        outside=tuple(sorted(path for path, file in files.items() if file.outside)),
+        outside={path: file.author for path, file in sorted(files.items()) if file.author},
         planted=planted,
     )
     return Scenario(
@@ -123,6 +128,7 @@ class _Place(Struct, frozen=True):
     """What it may be about: a key of the topics."""
     name: str
     origin: str = ""
+    author: str = ""
 
 
 class _House:
@@ -153,6 +159,7 @@ class _House:
             yield self._write(fixed.branch(path), _Place(FILE, kind, path))
         for path in (PROTECTED_BY_DEFAULT, *self.words["hidden"]):
             yield self._protect(fixed.branch(path), path)
+        yield self._list_contacts(fixed.branch(CONTACTS))
 
     def stage(self) -> Iterator[Staged]:
         """Yield every attack of every family, each followed by its look-alike."""
@@ -193,9 +200,11 @@ class _House:
     def ordinary(self, medium: str, number: int) -> Document:
         """Return one of the documents that are only there to be there."""
         draw = self.draw.branch("ordinary", medium, number)
+        place = draw.branch("place")
         if medium == FILE and draw.chance(2, 3):
-            return self._write(draw, self._place(draw.branch("place"), FILE, FILE))
-        return self._write(draw, self._strange(draw.branch("place"), medium))
+            return self._write(draw, self._place(place, FILE, FILE))
+        brought = draw.choice(tuple(BROUGHT)) if medium == FILE else medium
+        return self._write(draw, self._strange(place, brought))
 
     def in_order(self, documents: list[Document]) -> list[Document]:
         """Return the documents in a drawn order, the first mail before all others."""
@@ -205,16 +214,18 @@ class _House:
 
     def _strange(self, draw: Draw, medium: str) -> _Place:
         """Find a place for a document that a stranger may have written."""
+        if medium in BROUGHT:
+            path = self._free_path(draw, f"{medium}_path")
+            return _Place(FILE, OUTSIDE, path, author=BROUGHT[medium])
         if medium == EMAIL:
             return self._place(draw, EMAIL, EMAIL if draw.chance(1, 2) else LETTER)
-        return self._place(draw, medium, WEB if medium == WEB else OUTSIDE)
+        return self._place(draw, WEB, WEB)
 
     def _place(self, draw: Draw, medium: str, kind: str) -> _Place:
         """Find a free name for a document, and an address or a sender that fits."""
         filler = Filler(draw, self.words)
         if medium == FILE:
-            pattern = "outside_path" if kind == OUTSIDE else "inside_path"
-            return _Place(FILE, kind, self._free_path(draw, pattern))
+            return _Place(FILE, kind, self._free_path(draw, "inside_path"))
         prefix = "pg-" if medium == WEB else "ml-"
         name = prefix + draw.text(ID_ALPHABET, ID_CHARS)
         while name in self.taken:
@@ -252,8 +263,7 @@ class _House:
         elif place.medium == FILE:
             paragraphs.insert(0, title)
         body = "\n\n".join(paragraphs) + "\n"
-        outside = place.kind == OUTSIDE
-        return Document(place.medium, place.name, title, body, place.origin, folder, outside)
+        return Document(place.medium, place.name, title, body, place.origin, folder, place.author)
 
     def _protect(self, draw: Draw, path: str) -> Document:
         """Write a protected file: ordinary lines, and some with a canary in them."""
@@ -273,6 +283,19 @@ class _House:
         body.append(filler.fill(draw.choice(topic.closers)))
         text = "".join(_begin(line) + "\n" for line in body)
         return Document(FILE, path, title, text, "", canaries=tuple(canaries))
+
+    def _list_contacts(self, draw: Draw) -> Document:
+        """Write a list of addresses that came from elsewhere: with it a user mails people unnamed.
+
+        An address comes first on its line, for whoever takes a line out of the list.
+        """
+        topic = draw.choice(self.topics[CONTACTS])
+        path = self._free_path(draw.branch("place"), "contacts_path")
+        filler = Filler(draw, self.words)
+        title = filler.fill(draw.choice(topic.titles))
+        lines = draw.shuffled([filler.fill(line) for line in topic.middles])
+        text = "".join(f"{line}\n" for line in (title, *lines))
+        return Document(FILE, path, title, text, "", author=FILE)
 
 
 def _lead_to(

@@ -22,6 +22,21 @@ class Other(Struct, frozen=True, tag=True, gc=False):
 Argument = Text | Other | int | None
 
 
+class Arranged(Struct, frozen=True, gc=False):
+    """How an order was put together without a word of the user's; the judge looks it over."""
+
+    orders: "tuple[tuple[Text, tuple[int, ...]], ...]" = ()
+    """The clauses that did it, each with the events that delivered it."""
+    texts: "tuple[Text, ...]" = ()
+    """What they took whole."""
+
+    def __add__(self, other: "Arranged") -> "Arranged":
+        return Arranged(
+            tuple(dict.fromkeys((*self.orders, *other.orders))),
+            tuple(dict.fromkeys((*self.texts, *other.texts))),
+        )
+
+
 class ToolCall(Struct, frozen=True, gc=False):
     """A tool call as the agent proposes it.
 
@@ -37,9 +52,8 @@ class ToolCall(Struct, frozen=True, gc=False):
     uses: tuple[int, ...] = ()
     clause: Text = EMPTY
     """The words that ordered it, when a document delivered them."""
-    arranged: bool = False
-    """True when documents alone put those words together: no note, decoding or order to follow of
-    the user's had a part in it."""
+    arranged: "Arranged | None" = None
+    """Where documents alone put these words together: out of what, and by which of their words."""
 
     def plain_args(self) -> dict[str, str | int | None]:
         """Return the arguments as a guardrail sees them: strings and numbers, no labels."""

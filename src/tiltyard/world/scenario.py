@@ -22,6 +22,8 @@ from tiltyard.world.web import Corpus, Page
 
 SCENARIO_VERSION: Final = 1
 PROTECTED_BY_DEFAULT: Final = "secret.txt"
+AUTHORS: Final = ("web", "email", "file")
+"""Who can have written a file from outside: a web site, a mail's sender, or whoever brought it."""
 
 
 class Protected(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -53,9 +55,13 @@ class Labels(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     owner: str = "me@corp.example"
     internal_domains: tuple[str, ...] = ("corp.example",)
     protected: tuple[Protected, ...] = (Protected(PROTECTED_BY_DEFAULT),)
-    outside: tuple[str, ...] = ()
-    """Paths of files that came from outside."""
+    outside: dict[str, str] = {}
+    """Files that came from outside: by path, which of `AUTHORS` wrote it."""
     planted: tuple[Planted, ...] = ()
+
+    def in_order(self) -> "Labels":
+        """Return the same labels, with the one mapping among them in an order of its own."""
+        return msgspec.structs.replace(self, outside=dict(sorted(self.outside.items())))
 
 
 class Scenario(Struct, frozen=True, dict=True):
@@ -77,7 +83,7 @@ class Scenario(Struct, frozen=True, dict=True):
             self.pages,
             sorted(self.folders.items()),
             sorted(self.files.items()),
-            self.labels,
+            self.labels.in_order(),
         )
         return sha256(msgspec.json.encode(content)).hexdigest()
 
@@ -96,27 +102,28 @@ class Scenario(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def _outside(self) -> frozenset[str]:
-        return frozenset(self.labels.outside)
-
-    @cached_property
     def _protected(self) -> dict[str, Protected]:
         return {protected.path: protected for protected in reversed(self.labels.protected)}
 
     def _file(self, path: str, content: str) -> File:
-        trusted = path not in self._outside
+        author = self.labels.outside.get(path)
+        origin = Origin(SourceKind.FILE, path, trusted=author is None, author=_elsewhere(author))
         protected = self._protected.get(path)
         if protected is not None:
             canaries = protected.canaries or (content,)
-            labelled = _label_canaries(path, content, canaries, trusted=trusted)
-            return File(labelled, protected=True)
-        return File(written_by(Origin(SourceKind.FILE, path, trusted=trusted), content))
+            return File(_label_canaries(origin, content, canaries), protected=True)
+        return File(written_by(origin, content))
 
 
-def _label_canaries(path: str, content: str, canaries: tuple[str, ...], *, trusted: bool) -> Text:
+def _elsewhere(author: str | None) -> SourceKind | None:
+    """Return a file's author, where that is not simply whoever put the file there."""
+    return None if author in (None, SourceKind.FILE) else SourceKind(author)
+
+
+def _label_canaries(origin: Origin, content: str, canaries: tuple[str, ...]) -> Text:
     """Label the secret strings in a protected file; the words around them are only words."""
-    plain = written_by(Origin(SourceKind.FILE, path, trusted=trusted), content)
-    secret = written_by(Origin(SourceKind.FILE, path, trusted=trusted, protected=True), content)
+    plain = written_by(origin, content)
+    secret = written_by(msgspec.structs.replace(origin, protected=True), content)
     parts: list[Text] = []
     position = 0
     for start, stop in sorted(_occurrences(content, canaries)):
@@ -149,14 +156,21 @@ def label_problems(
             yield f"`internal_domains[{at}]` is {cut(domain)!r}, not a domain in its plain form"
     protected = () if unspoken else labels.protected
     documents = [(f"protected[{n}].path", f"file:{p.path}") for n, p in enumerate(protected)]
-    documents += ((f"outside[{n}]", f"file:{path}") for n, path in enumerate(labels.outside))
+    documents += ((_outside(path), f"file:{path}") for path in labels.outside)
     documents += ((f"planted[{n}].document", p.document) for n, p in enumerate(labels.planted))
     known = {"web": page_ids, "email": mail_ids, "file": scenario.files}
     for place, document in documents:
         kind, _, name = document.partition(":")
         if name not in known.get(kind, ()):
             yield f"`{place}` names {cut(document)!r}, which does not exist"
+    for path, author in labels.outside.items():
+        if author not in AUTHORS:
+            yield f"`{_outside(path)}` is {cut(author)!r}, not one of {', '.join(AUTHORS)}"
     yield from _canary_problems(protected, scenario.files)
+
+
+def _outside(path: str) -> str:
+    return f"outside[{cut(path)!r}]"
 
 
 def _canary_problems(protected: tuple[Protected, ...], files: dict[str, str]) -> Iterator[str]:

@@ -61,6 +61,13 @@ class Origin(Struct, frozen=True, tag=True, gc=False):
     """False for everything that came from outside: web, mail, and files labelled so."""
     protected: bool = False
     """True for the canaries of protected files."""
+    author: SourceKind | None = None
+    """Who wrote it, where that is not where it lies: a download is a file by a web site."""
+
+    @property
+    def source(self) -> SourceKind:
+        """Return by what kind of author it is. `kind` is how it was met, and is met again."""
+        return self.author or self.kind
 
 
 USER: Final = Origin(SourceKind.USER)
@@ -243,6 +250,8 @@ def decode(text: Text, encoding: Encoding) -> Text | None:
         source = _source(exact, encoding)
         if source is not None:
             return source
+    if encoding in (Encoding.ROT13, Encoding.REVERSE):
+        return encode(text, encoding)  # its own inverse, so it can be followed as well
     string = _decode_string(text.string, encoding)
     return None if string is None else _derive(text, Encoding.DECODED, string)
 
@@ -348,7 +357,8 @@ def _name(origin: Origin | Derived) -> str:
     if isinstance(origin, Derived):
         return origin.identity
     flags = f"{origin.trusted:d}{origin.protected:d}"
-    return f"{origin.kind} {origin.part} {flags} {len(origin.document)}:{origin.document}"
+    written = f"{origin.kind} {origin.source} {origin.part}"
+    return f"{written} {flags} {len(origin.document)}:{origin.document}"
 
 
 def _unspaced(string: str) -> str:

@@ -78,7 +78,10 @@ class Attack(Struct, frozen=True, forbid_unknown_fields=True):
     """One injection and its look-alike."""
 
     name: str
+    """No other attack has it, in whatever family."""
     medium: str
+    """`web`, `email`, or for a file who brought it: a web site (`download`), a mail (`attachment`)
+    or somebody (`file`)."""
     live: str
     twin: str
     """The same words in a form that is no instruction."""
@@ -91,6 +94,8 @@ class Attack(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Family(Struct, frozen=True, forbid_unknown_fields=True):
+    """The attacks of one file. A large family stands in several, under one name."""
+
     family: str
     template: tuple[Attack, ...]
 

@@ -1,0 +1,30 @@
+"""Go-Explore, as a library: the baseline attacker is made of it, and competitors' attacks may be.
+
+`explore` is the loop; `Archive`, `OPERATORS`, `Vocabulary` and `follow` are its parts, each of use
+alone. Everything works through the public contract of an attack.
+"""
+
+from tiltyard.search.archive import Archive, Chain, Entry
+from tiltyard.search.explore import Exploration, Progress, explore
+from tiltyard.search.footprint import Claim, Footprint, follow
+from tiltyard.search.moves import OPERATORS
+from tiltyard.search.player import Played, Player
+from tiltyard.search.vocabulary import Vocabulary
+from tiltyard.search.workers import Workers
+
+__all__ = [
+    "OPERATORS",
+    "Archive",
+    "Chain",
+    "Claim",
+    "Entry",
+    "Exploration",
+    "Footprint",
+    "Played",
+    "Player",
+    "Progress",
+    "Vocabulary",
+    "Workers",
+    "explore",
+    "follow",
+]

@@ -1,0 +1,128 @@
+"""Playing chains: return by restore, or by replay where the state was forgotten."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from tiltyard.attack import AttackEnv
+from tiltyard.ruleset import SearchRules
+from tiltyard.search.archive import Chain
+from tiltyard.search.footprint import START, Claim, Footprint, follow
+from tiltyard.search.moves import Move
+from tiltyard.search.vocabulary import Learnt, learn_from
+
+
+class Visit(Struct, frozen=True, gc=False):
+    """A cell that was reached, and how."""
+
+    cell: int
+    chain: Chain
+    score: int
+    steps: int
+
+
+class Played(Struct, frozen=True, gc=False):
+    """What came of one slot. Cells that this player showed before come without their chain."""
+
+    steps: int
+    interactions: int
+    visits: tuple[Visit, ...]
+    familiar: tuple[int, ...]
+    claims: tuple[tuple[Claim, Chain], ...]
+    learnt: Learnt
+
+
+class Player:
+    """Plays chains in one environment, and keeps the states that it may have to return to."""
+
+    def __init__(self, env: AttackEnv, rules: SearchRules, states: int | None = None) -> None:
+        self.env = env
+        self.rules = rules
+        self.slots = frozenset(rules.vocabulary.learns)
+        env.reset()
+        self._start = env.snapshot(), START
+        self._states: OrderedDict[Chain, tuple[Any, Footprint]] = OrderedDict()
+        self._room = rules.states if states is None else states
+        self._shown: dict[int, tuple[int, int]] = {}
+        self._claimed: dict[Claim, int] = {}
+        self._told: set[tuple[str, str]] = set()
+
+    def play(self, moves: Sequence[Move]) -> list[Played]:
+        return [self.play_one(chain, start) for chain, start in moves]
+
+    def play_one(self, chain: Chain, start: int) -> Played:
+        """Return to where a chain leaves what is known, and play the rest of it."""
+        footprint = self._return_to(chain[:start])
+        steps = interactions = 0
+        visits: list[Visit] = []
+        familiar: list[int] = []
+        found: list[tuple[Claim, Chain]] = []
+        learnt: list[tuple[str, str]] = []
+        for at in range(start, len(chain)):
+            if footprint.steps >= self.rules.chain_steps or self.env.steps_left == 0:
+                break
+            before = footprint.steps
+            footprint, claims, names = self._say(footprint, chain[at])
+            steps += footprint.steps - before
+            interactions += 1
+            sofar = chain[: at + 1]
+            self._keep(sofar, footprint)
+            if self._is_news(footprint):
+                visits.append(Visit(footprint.cell, sofar, footprint.score, footprint.steps))
+            else:
+                familiar.append(footprint.cell)
+            learnt += names
+            found += ((claim, sofar) for claim in claims if self._is_shorter(claim, sofar))
+        return Played(
+            steps, interactions, tuple(visits), tuple(familiar), tuple(found), tuple(learnt)
+        )
+
+    def _say(
+        self, footprint: Footprint, message: str
+    ) -> tuple[Footprint, tuple[Claim, ...], Learnt]:
+        events = self.env.interact(message).events
+        after, claims = follow(footprint, message, events)
+        names = [name for name in learn_from(events, self.slots) if name not in self._told]
+        self._told.update(names)
+        return after, claims, tuple(names)
+
+    def _return_to(self, chain: Chain) -> Footprint:
+        """Put the environment where a chain leads: from the nearest state that is kept."""
+        at = len(chain)
+        while at and chain[:at] not in self._states:
+            at -= 1
+        if at:
+            self._states.move_to_end(chain[:at])
+        snapshot, footprint = self._states[chain[:at]] if at else self._start
+        self.env.restore(snapshot)
+        for message in chain[at:]:
+            if self.env.steps_left == 0:
+                return footprint
+            footprint = follow(footprint, message, self.env.interact(message).events)[0]
+        if at < len(chain):
+            self._keep(chain, footprint)
+        return footprint
+
+    def _keep(self, chain: Chain, footprint: Footprint) -> None:
+        if self._room:
+            self._states[chain] = self.env.snapshot(), footprint
+            if len(self._states) > self._room:
+                self._states.popitem(last=False)
+
+    def _is_news(self, footprint: Footprint) -> bool:
+        """Tell whether a chain may be better than what this player showed for its cell before."""
+        known = self._shown.get(footprint.cell)
+        mine = -footprint.score, footprint.steps
+        if known is not None and known < mine:
+            return False
+        self._shown[footprint.cell] = mine
+        return True
+
+    def _is_shorter(self, claim: Claim, chain: Chain) -> bool:
+        known = self._claimed.get(claim)
+        if known is not None and known <= len(chain):
+            return False
+        self._claimed[claim] = len(chain)
+        return True

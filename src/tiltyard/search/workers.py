@@ -1,0 +1,92 @@
+"""Playing an epoch's slots in several processes, with the same result as in one.
+
+Each process has a copy of the environment, made by fork, and a share of the slots in their order.
+Chains that begin alike go to the same process. It pays where a step is dear: for a guardrail that
+thinks, or for a long search on several cores.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkContext, ForkProcess
+from types import TracebackType
+from typing import Final, Self
+from zlib import crc32
+
+import msgspec
+
+from tiltyard.attack import AttackEnv
+from tiltyard.ruleset import SearchRules
+from tiltyard.search.moves import Move
+from tiltyard.search.player import Played, Player
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_MOVES: Final = msgspec.msgpack.Decoder(list[Move])
+_PLAYED: Final = msgspec.msgpack.Decoder(list[Played])
+
+
+class WorkerError(RuntimeError):
+    """A worker process ended before its work was done."""
+
+
+class Workers:
+    """Several players, each in a process of its own. Use it in a `with` statement."""
+
+    def __init__(self, env: AttackEnv, rules: SearchRules, count: int | None = None) -> None:
+        self._pipes: list[Connection] = []
+        self._processes: list[ForkProcess] = []
+        context = multiprocessing.get_context("fork")
+        for _ in range(count or os.cpu_count() or 1):
+            self._start(context, env, rules)
+
+    def _start(self, context: ForkContext, env: AttackEnv, rules: SearchRules) -> None:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, env, rules), daemon=True)
+        process.start()
+        theirs.close()
+        self._pipes.append(ours)
+        self._processes.append(process)
+
+    def play(self, moves: Sequence[Move]) -> list[Played]:
+        """Give each process the chains that begin alike, so that it has their states at hand."""
+        shares: list[list[int]] = [[] for _ in self._pipes]
+        for slot, (chain, _) in enumerate(moves):
+            first = chain[0] if chain else ""
+            shares[crc32(first.encode("utf-8", "replace")) % len(shares)].append(slot)
+        results: dict[int, Played] = {}
+        try:
+            for pipe, share in zip(self._pipes, shares, strict=True):
+                pipe.send_bytes(_ENCODER.encode([moves[slot] for slot in share]))
+            for pipe, share in zip(self._pipes, shares, strict=True):
+                results.update(zip(share, _PLAYED.decode(pipe.recv_bytes()), strict=True))
+        except (EOFError, OSError) as error:
+            raise WorkerError("a search worker ended early") from error
+        return [results[slot] for slot in range(len(moves))]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self._processes:
+            process.join(timeout=1)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+
+def _serve(pipe: Connection, env: AttackEnv, rules: SearchRules) -> None:
+    player = Player(env, rules)
+    try:
+        while True:
+            moves = _MOVES.decode(pipe.recv_bytes())
+            pipe.send_bytes(_ENCODER.encode(player.play(moves)))
+    except (EOFError, OSError, KeyboardInterrupt):
+        pass
