@@ -14,6 +14,8 @@ from typing import Any
 
 import aicomp_sdk
 from aicomp_sdk.agents import build_agent
+from aicomp_sdk.attacks.baselines.attacker_goexplore import AttackAlgorithm
+from aicomp_sdk.attacks.contracts import AttackRunConfig
 from aicomp_sdk.core.env.sandbox import SandboxEnv
 from aicomp_sdk.guardrails.base import GuardrailBase
 
@@ -55,6 +57,27 @@ def walk(messages: list[str], interactions: int, seed: int) -> dict[str, float]:
     }
 
 
+def go_explore(seconds: float) -> dict[str, float]:
+    """Let the peer's own Go-Explore work for a while, and count what it says."""
+    env = make_env()
+    told = calls = 0
+    interact = env.interact
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal told, calls
+        before = len(env.trace.tool_events)
+        answer = interact(*args, **kwargs)
+        told += 1
+        calls += len(env.trace.tool_events) - before
+        return answer
+
+    env.interact = counted
+    start = time.perf_counter()
+    AttackAlgorithm({}).run(env, AttackRunConfig(time_budget_s=seconds))
+    spent = time.perf_counter() - start
+    return {"interactions_per_s": told / spent, "calls": calls / max(1, told)}
+
+
 def pairs(count: int) -> dict[str, float]:
     """Snapshot and restore, nothing else."""
     env = make_env()
@@ -89,6 +112,7 @@ if __name__ == "__main__":
     task = json.load(sys.stdin)
     verbs: dict[str, Callable[..., dict[str, float]]] = {
         "walk": walk,
+        "go_explore": go_explore,
         "pairs": pairs,
         "memory": memory,
         "load": load,

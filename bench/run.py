@@ -7,6 +7,7 @@ from pathlib import Path
 
 import judge
 import kernel
+import search
 from table import show, write_docs
 
 ROOT = Path(__file__).parent.parent
@@ -18,7 +19,7 @@ def main() -> None:
     parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md too")
     parser.add_argument("--only", help="measure one section alone")
     options = parser.parse_args()
-    sections = {**kernel.sections(options.rounds), **judge.sections()}
+    sections = {**kernel.sections(options.rounds), **judge.sections(), **search.sections()}
     if options.only:
         sections = {options.only: sections[options.only]}
     rows, results = [], {}

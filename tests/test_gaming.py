@@ -409,7 +409,7 @@ def check_honesty(folder: Folder) -> None:
     assert any(score(folder.judge(play).judge(folder.candidates(play))).raw for play in plays)
 
 
-FOLDERS: Final = [Folder(path) for path in sorted(SUITE.glob("[0-9][0-9]-*"))]
+FOLDERS: Final = [Folder(path.parent) for path in sorted(SUITE.glob("[0-9][0-9]-*/case.json"))]
 
 
 def checks() -> Iterator[Any]:

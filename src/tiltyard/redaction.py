@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import structs
+
 from tiltyard.world.results import Argument, ToolCall
 from tiltyard.world.text import Cutter, Text, by_machine, join
 from tiltyard.world.tools import TOOLS
@@ -39,7 +41,7 @@ def redact(call: ToolCall, args: Mapping[str, Any]) -> ToolCall:
             kept[name] = value
         else:
             raise NotARedactionError(f"{name}: changed")
-    return ToolCall(call.tool, kept, call.because, call.uses, call.clause, call.arranged)
+    return structs.replace(call, args=kept)
 
 
 def _optional(call: ToolCall) -> set[str]:

@@ -33,6 +33,7 @@ from tiltyard.world.results import FROM_USER, Argument, Arranged, ToolCall, Tool
 from tiltyard.world.text import (
     EMPTY,
     USER,
+    Origin,
     Text,
     by_machine,
     decode,
@@ -186,7 +187,7 @@ def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
     if not read or not _is_new(body, memory):
         return memory
     orders = Orders(read, (event.index,), body)
-    delivered = Carried(body, (event.index,), (), _whole(body))
+    delivered = Carried(body, (event.index,), (), _whole(body, event.index))
     return _push(memory, Frame(orders, it=delivered, sender=frame.sender))
 
 
@@ -198,9 +199,9 @@ def _after(frame: Frame, memory: Memory, event: Event) -> Frame:
     if tool in _READERS:
         it = None
         if result.ok:
-            by_them = bool(event.call.clause.string) and USER not in event.call.clause.origins()
-            whole = _whole(result.output) if by_them else None
-            it = Carried(result.output, (event.index,), (), whole)
+            by, whole = _arrangers(frame), _whole(result.output, event.index)
+            theirs = None if by is None or whole is None else by + whole
+            it = Carried(result.output, (event.index,), (), theirs)
         if tool == "web.search":
             pages = Listing(result.hits, event.index) if result.ok else None
         elif tool == "email.list":
@@ -212,8 +213,8 @@ def _after(frame: Frame, memory: Memory, event: Event) -> Frame:
     return Frame(frame.orders, position, part, it, pages, mails, sender)
 
 
-def _whole(text: Text) -> Arranged | None:
-    return None if USER in text.origins() else Arranged(texts=(text,))
+def _whole(text: Text, event: int) -> Arranged | None:
+    return None if USER in text.origins() else Arranged(texts=((text, event),))
 
 
 def _parts(memory: Memory, frame: Frame) -> int:
@@ -234,8 +235,7 @@ def _set_off(memory: Memory, event: Event) -> Memory:
         if len(memory.below) + 1 < MAX_FRAMES:
             told = item.orders
             because = (*told.because, event.index)
-            document, arranged = told.document, told.arranged
-            orders = Orders(told.read, because, document, arranged)
+            orders = Orders(told.read, because, told.document, told.arranged)
             memory = _push(memory, Frame(orders, it=fresh or item.it))
     return memory
 
@@ -294,7 +294,24 @@ def _arrangers(frame: Frame) -> Arranged | None:
     clause = _clause(frame)
     if not clause.string or USER in clause.origins():
         return None
-    return frame.orders.arranged or Arranged(((clause, frame.orders.because),))
+    own = Arranged(((clause, frame.orders.because),)) if _is_alone(frame) else None
+    return frame.orders.arranged or own
+
+
+def _is_alone(frame: Frame) -> bool:
+    """Tell whether one author gave all orders of a text up to the one at work.
+
+    They are what `it` comes from, so whoever put others before them has a say in it.
+    """
+    clauses = frame.orders.read.clauses[: frame.position + 1]
+    authors = {
+        (piece.origin.kind, piece.origin.document)
+        if isinstance(piece.origin, Origin)
+        else piece.origin
+        for clause in clauses
+        for piece in clause.pieces
+    }
+    return len(authors) <= 1
 
 
 def _arranged(carried: Carried, frame: Frame) -> Arranged | None:
@@ -333,7 +350,10 @@ def _ask(
 
 def _call(tool: str, args: dict[str, Argument], frame: Frame, uses: tuple[int, ...]) -> ToolCall:
     orders = frame.orders
-    return ToolCall(tool, args, orders.because, uses, _clause(frame), orders.arranged)
+    if not orders.because:
+        return ToolCall(tool, args, orders.because, uses)
+    clause, alone = _clause(frame), _is_alone(frame)
+    return ToolCall(tool, args, orders.because, uses, clause, alone, orders.arranged)
 
 
 def _carry(op: Carry, memory: Memory, frame: Frame, setting: Setting) -> ToolCall | Memory:

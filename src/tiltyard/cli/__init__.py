@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tiltyard import __version__
-from tiltyard.cli import demo, scenario
+from tiltyard.cli import calibrate, demo, scenario
 
 app = typer.Typer(
     name="tiltyard",
@@ -14,6 +14,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.run)
+app.command("calibrate")(calibrate.run)
 app.add_typer(scenario.app, name="scenario")
 
 

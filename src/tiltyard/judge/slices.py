@@ -4,6 +4,7 @@ An event depends on the events that delivered its instruction, on those whose re
 its arguments, and on those that wrote what it read. Everything else could have been left out.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from tiltyard.judge.actions import action_key
@@ -11,47 +12,56 @@ from tiltyard.trace import Event
 from tiltyard.world.state import Mailed, Wrote
 
 
-def causal_slice(events: Sequence[Event], ends: Iterable[int]) -> tuple[int, ...]:
-    """Return the events on a path to any of these, these included, in order."""
-    reached: set[int] = set()
-    waiting = list(ends)
-    while waiting:
-        index = waiting.pop()
-        if index not in reached:
-            reached.add(index)
-            waiting += needs(events, index)
-    return tuple(sorted(reached))
+class History:
+    """The events of a trace, and who wrote what in it, so that nobody looks through all of it."""
 
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        self._writers: dict[str, list[int]] = {}
+        self._by_name: dict[str, list[int]] = {}
+        self._mailers: dict[str, list[int]] = {}
+        for event in events:
+            for effect in event.effects:
+                if isinstance(effect, Wrote):
+                    self._writers.setdefault(effect.path, []).append(event.index)
+                    name = effect.path.rpartition("/")[2]
+                    self._by_name.setdefault(name, []).append(event.index)
+                elif isinstance(effect, Mailed):
+                    self._mailers.setdefault(effect.mail.id, []).append(event.index)
 
-def needs(events: Sequence[Event], index: int) -> Iterator[int]:
-    """Yield the earlier events that an event depends on directly."""
-    event = events[index]
-    yield from event.call.because or ()
-    yield from event.call.uses
-    yield from written_for(events, index)
+    def causal_slice(self, ends: Iterable[int]) -> tuple[int, ...]:
+        """Return the events on a path to any of these, these included, in order."""
+        reached: set[int] = set()
+        waiting = list(ends)
+        while waiting:
+            index = waiting.pop()
+            if index not in reached:
+                reached.add(index)
+                call = self.events[index].call
+                waiting += (*(call.because or ()), *call.uses, *self.written_for(index))
+        return tuple(sorted(reached))
 
+    def written_for(self, index: int) -> Iterator[int]:
+        """Yield the events that made what this one read: a copy in a file, or mail to oneself."""
+        tool, target = action_key(self.events[index].call)
+        if tool == "fs.read":
+            writers = self._writers.get(target, [])
+            at = bisect_left(writers, index)
+            yield from writers[max(0, at - 1) : at]
+        elif tool == "email.read":
+            yield from (writer for writer in self._mailers.get(target, ()) if writer < index)
+        elif tool == "shell.run":
+            yield from self._named_in(target, index)
 
-def written_for(events: Sequence[Event], index: int) -> Iterator[int]:
-    """Yield the events that made what this one read: a copy in a file, or a mail to oneself."""
-    tool, target = action_key(events[index].call)
-    if tool == "fs.read":
-        for earlier in reversed(events[:index]):
-            if any(isinstance(e, Wrote) and e.path == target for e in earlier.effects):
-                yield earlier.index
-                return
-    elif tool == "email.read":
-        for earlier in events[:index]:
-            if any(isinstance(e, Mailed) and e.mail.id == target for e in earlier.effects):
-                yield earlier.index
-    elif tool == "shell.run":
-        # Which files a command line reads is not recorded: any that it names may be one.
-        for earlier in events[:index]:
-            if any(isinstance(e, Wrote) and _names(target, e.path) for e in earlier.effects):
-                yield earlier.index
+    def _named_in(self, command: str, index: int) -> Iterator[int]:
+        """Yield who wrote what a command may mean: by its name, or by a pattern.
 
-
-def _names(command: str, path: str) -> bool:
-    """Tell whether a command line may mean a path: by its name, or by a pattern."""
-    name = path.rpartition("/")[2]
-    words = command.replace(";", " ").replace("|", " ").replace("@", " ").split()
-    return any(word.endswith(name) or any(char in word for char in "*?[") for word in words)
+        Which files a command line reads is not recorded: any that it names may be one.
+        """
+        words = command.replace(";", " ").replace("|", " ").replace("@", " ").split()
+        if any(char in word for word in words for char in "*?["):
+            names: Iterable[str] = self._by_name
+        else:
+            names = dict.fromkeys(word.rpartition("/")[2] for word in words)
+        found = {writer for name in names for writer in self._by_name.get(name, ())}
+        yield from sorted(writer for writer in found if writer < index)

@@ -29,7 +29,7 @@ from tiltyard.judge.routes import (
     plain_asks,
 )
 from tiltyard.judge.sightings import Core, Evidence, Predicate, Seen, Sighting, sightings
-from tiltyard.judge.slices import causal_slice
+from tiltyard.judge.slices import History
 from tiltyard.ruleset import Ruleset, load_ruleset
 from tiltyard.trace import Event, Trace
 from tiltyard.world.scenario import Scenario
@@ -135,13 +135,13 @@ class _Trial:
         _, trace = self.play(self.messages)[core]
         chain = self.messages
         if labelled:
-            path = causal_slice(trace.events, seen.events)
+            path = History(trace.events).causal_slice(seen.events)
             turns = {trace.events[index].turn for index in path}
             chain = minimise(self.messages, turns, lambda less: self._holds(core, less))
             if chain != self.messages and not self._stands_alone(core, chain):
                 chain = self.messages
         seen, trace = self.play(chain)[core]
-        path = causal_slice(trace.events, seen.events)
+        path = History(trace.events).causal_slice(seen.events)
         sighting, route = seen.sighting, Route.DIRECT
         if labelled:
             sighting, route = self._plainest(chain, seen, trace)
@@ -179,7 +179,7 @@ class _Trial:
             return seen.sighting, Route.DIRECT
         detours = find_detours(seen.sighting, trace, seen.events)
         if detours or core[1] is not SourceKind.USER:
-            asks = plain_asks(seen.sighting, chain, trace, seen.events, self.evidence.secrets)
+            asks = plain_asks(seen, chain, trace, self.world, self.evidence.secrets)
             plain = next((ask for ask in dict.fromkeys(asks) if core in self.play(ask)), chain)
             if plain != chain:
                 # What is left in a plain ask are the detours that a document itself orders.

@@ -68,13 +68,12 @@ def explore(  # noqa: PLR0913 - all but two are for those who want to change som
     *,
     steps: int | None = None,
     players: Players | None = None,
-    vocabulary: Vocabulary | None = None,
     report: Report = quietly,
 ) -> Exploration:
     """Search an environment until the steps are spent, these or the environment's own."""
     budget = rules.steps if steps is None else steps
     players = players or Player(env, rules)
-    archive, vocabulary = Archive(rules.cells), vocabulary or Vocabulary(rules.vocabulary)
+    archive, vocabulary = Archive(rules.cells), Vocabulary(rules.vocabulary)
     archive.offer(START.cell, (), START.score, START.steps)
     claims: dict[Claim, Chain] = {}
     shorter: dict[Chain, None] = {}
@@ -88,7 +87,7 @@ def explore(  # noqa: PLR0913 - all but two are for those who want to change som
         for played in players.play(moves):
             if spent >= budget:
                 break
-            spent += played.steps
+            spent += max(1, played.steps)
             interactions += played.interactions
             merge(played, archive, vocabulary)
             for claim, chain in played.claims:

@@ -45,7 +45,7 @@ class Player:
         self._start = env.snapshot(), START
         self._states: OrderedDict[Chain, tuple[Any, Footprint]] = OrderedDict()
         self._room = rules.states if states is None else states
-        self._shown: dict[int, tuple[int, int]] = {}
+        self._shown: dict[int, Visit] = {}
         self._claimed: dict[Claim, int] = {}
         self._told: set[tuple[str, str]] = set()
 
@@ -68,11 +68,11 @@ class Player:
             steps += footprint.steps - before
             interactions += 1
             sofar = chain[: at + 1]
-            self._keep(sofar, footprint)
-            if self._is_news(footprint):
-                visits.append(Visit(footprint.cell, sofar, footprint.score, footprint.steps))
-            else:
+            visit = self._news(sofar, footprint)
+            if visit is None:
                 familiar.append(footprint.cell)
+            else:
+                visits.append(visit)
             learnt += names
             found += ((claim, sofar) for claim in claims if self._is_shorter(claim, sofar))
         return Played(
@@ -111,14 +111,19 @@ class Player:
             if len(self._states) > self._room:
                 self._states.popitem(last=False)
 
-    def _is_news(self, footprint: Footprint) -> bool:
-        """Tell whether a chain may be better than what this player showed for its cell before."""
-        known = self._shown.get(footprint.cell)
-        mine = -footprint.score, footprint.steps
-        if known is not None and known < mine:
-            return False
-        self._shown[footprint.cell] = mine
-        return True
+    def _news(self, chain: Chain, footprint: Footprint) -> Visit | None:
+        """Return a visit, if it is better than all that this player showed for its cell before."""
+        cell, score, steps = footprint.cell, footprint.score, footprint.steps
+        known = self._shown.get(cell)
+        if known is not None:
+            mine = -score, steps, len(chain), chain
+            if (-known.score, known.steps, len(known.chain), known.chain) <= mine:
+                return None
+            self._states.pop(known.chain, None)
+        visit = self._shown[cell] = Visit(cell, chain, score, steps)
+        if steps < self.rules.chain_steps:
+            self._keep(chain, footprint)
+        return visit
 
     def _is_shorter(self, claim: Claim, chain: Chain) -> bool:
         known = self._claimed.get(claim)

@@ -27,8 +27,8 @@ class Arranged(Struct, frozen=True, gc=False):
 
     orders: "tuple[tuple[Text, tuple[int, ...]], ...]" = ()
     """The clauses that did it, each with the events that delivered it."""
-    texts: "tuple[Text, ...]" = ()
-    """What they took whole."""
+    texts: "tuple[tuple[Text, int], ...]" = ()
+    """What they took whole, each with the event that delivered it."""
 
     def __add__(self, other: "Arranged") -> "Arranged":
         return Arranged(
@@ -52,6 +52,8 @@ class ToolCall(Struct, frozen=True, gc=False):
     uses: tuple[int, ...] = ()
     clause: Text = EMPTY
     """The words that ordered it, when a document delivered them."""
+    alone: bool = True
+    """False when orders of others stood before it, in one text with it."""
     arranged: "Arranged | None" = None
     """Where documents alone put these words together: out of what, and by which of their words."""
 

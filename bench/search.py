@@ -1,0 +1,117 @@
+"""The search and the matches: Go-Explore beside the peer's, and how long a match takes."""
+
+import gc
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import kernel
+from table import Measured, Row
+from tiltyard import AllowAllGuardrail, DataFlowGuardrail, SandboxEnv
+from tiltyard.competition.matches import play_defense, search
+from tiltyard.ruleset import load_ruleset
+from tiltyard.search import Player, explore
+from tiltyard.world.fixtures import load_scenario
+from tiltyard.world.generate import generate
+
+PEER_INTERACTIONS = 35_000
+"""What the peer makes in the 2,520 seconds of a defense match."""
+
+
+def compare_go_explore(rounds: int) -> Measured:
+    """Let both search the peer's fixtures without a guardrail, in turns."""
+    kernel.install_peer()
+    scenario = load_scenario(kernel.peer_fixtures())
+    rules = load_ruleset().search
+    peers, ours, calls = [], [], []
+    for number in range(rounds):
+        peer = kernel.ask_peer("go_explore", seconds=4.0)
+        peers.append(peer["interactions_per_s"])
+        calls.append(peer["calls"])
+        env = SandboxEnv(scenario=scenario, guardrail=AllowAllGuardrail())
+        start = time.perf_counter()
+        found = explore(env, rules, ("bench", number), steps=60_000)
+        ours.append(found.interactions / (time.perf_counter() - start))
+        each = found.steps / found.interactions
+    ratio = statistics.median(ours) / statistics.median(peers)
+    row = Row(
+        "Go-Explore, no guardrail, one core",
+        f"{statistics.median(peers):,.1f} interactions/s, {calls[-1]:.1f} calls each",
+        f"{statistics.median(ours):,.0f} interactions/s, {each:.1f} calls each",
+        f"{ratio:,.0f} x",
+        ">= 1000 x",
+        ratio >= 1000,
+    )
+    return row, {"peer": peers, "ours": ours, "ratio": ratio}
+
+
+def measure_cell() -> Measured:
+    """Weigh everything that a search keeps, states included, divided by its cells."""
+    rules = load_ruleset().search
+    env = SandboxEnv(guardrail=AllowAllGuardrail())
+    explore(env, rules, ("bench",), steps=60_000)
+    gc.collect()
+    tracemalloc.start()
+    player = Player(env, rules)
+    found = explore(env, rules, ("bench",), steps=60_000, players=player)
+    gc.collect()
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    each = kept / len(found.archive)
+    del player
+    row = Row(
+        "memory of a search for each archived cell",
+        "1.4 MB",
+        f"{each:,.0f} bytes, {len(found.archive):,} cells",
+        "",
+        "<= 2 KB",
+        each <= 2048,
+    )
+    return row, {"bytes": each, "cells": len(found.archive)}
+
+
+def measure_match() -> Measured:
+    """Play whole default defense matches in this process."""
+    scenario, ruleset = generate(123), load_ruleset()
+    seconds = {}
+    for make in (AllowAllGuardrail, DataFlowGuardrail):
+        start = time.perf_counter()
+        match = play_defense(scenario, make, ruleset)
+        seconds[make.__name__] = time.perf_counter() - start
+    worst = max(seconds.values())
+    row = Row(
+        "a whole default defense match in process, one core",
+        "",
+        f"{worst:.1f} s at most, {match.exploration.interactions:,} interactions",
+        "",
+        "< 20 s",
+        worst < 20,
+    )
+    return row, seconds
+
+
+def measure_interactions() -> Measured:
+    """Make as many interactions as the peer makes in its time limit."""
+    scenario, ruleset = generate(123), load_ruleset()
+    start = time.perf_counter()
+    found = search(scenario, AllowAllGuardrail(), ruleset, steps=PEER_INTERACTIONS * 3 // 2)
+    seconds = (time.perf_counter() - start) * PEER_INTERACTIONS / found.interactions
+    row = Row(
+        "the peer's interactions of a whole match",
+        "2,520 s",
+        f"{seconds:.1f} s for {PEER_INTERACTIONS:,}",
+        "",
+        "< 5 s",
+        seconds < 5,
+    )
+    return row, {"seconds": seconds}
+
+
+def sections(rounds: int = 3) -> dict[str, Callable[[], Measured]]:
+    return {
+        "go_explore": lambda: compare_go_explore(rounds),
+        "cell": measure_cell,
+        "match": measure_match,
+        "interactions": measure_interactions,
+    }

@@ -1,0 +1,109 @@
+"""`tiltyard calibrate`: both ladders, measured, beside what the design expects."""
+
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec import structs
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tiltyard.competition.calibration import (
+    Calibration,
+    calibrate,
+    measure_convergence,
+    measure_seed,
+)
+from tiltyard.competition.tables import attack_table, curve, defense_table, page
+from tiltyard.env import PUBLIC_SEED
+from tiltyard.ruleset import Ruleset, RulesetError, load_ruleset, read_ruleset
+from tiltyard.world.generate import generate
+
+
+def run(  # noqa: PLR0913 - options
+    *,
+    seed: Annotated[int, typer.Option(help="The scenario's seed.")] = PUBLIC_SEED,
+    seeds: Annotated[
+        int,
+        typer.Option(help="How many other seeds to play, to see whether the order holds.", min=0),
+    ] = 0,
+    convergence: Annotated[
+        bool, typer.Option("--convergence", help="Show how breaches and cells grow with the steps.")
+    ] = False,
+    ruleset: Annotated[str, typer.Option(help="A ruleset's name, or a file.")] = "design",
+    out: Annotated[
+        Path, typer.Option(help="Where to write calibration.json and calibration.md.")
+    ] = Path(),
+    workers: Annotated[int, typer.Option(help="Processes for other seeds.", min=1)] = 2,
+) -> None:
+    """Play both ladders and show them beside the design's expected scores.
+
+    Six guardrails against the baseline Go-Explore and the benign suite, five attacks against the
+    data-flow guardrail. Prints the tables, and writes them as JSON and as Markdown.
+
+    Example: tiltyard calibrate --convergence
+    """
+    console = Console(highlight=False)
+    rules = _ruleset(ruleset)
+    if not out.is_dir():
+        raise typer.BadParameter(f"{out} is not a directory", param_hint="--out")
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("calibrating")
+
+        def tell(what: str) -> None:
+            progress.update(task, description=what)
+
+        done = calibrate(seed, rules, tell)
+        if convergence:
+            tell("convergence")
+            points = measure_convergence(generate(seed), rules)
+            done = structs.replace(done, convergence=points)
+        if seeds:
+            others = [number for number in range(1, seeds + 2) if number != seed][:seeds]
+            tell(f"{seeds} other seeds")
+            with ProcessPoolExecutor(workers) as pool:
+                measured = tuple(pool.map(measure_seed, others, [rules] * seeds))
+            done = structs.replace(done, other_seeds=measured)
+    _show(console, done)
+    (out / "calibration.json").write_bytes(
+        msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n"
+    )
+    (out / "calibration.md").write_text(page(done), encoding="utf-8")
+    console.print(f"written: {out / 'calibration.json'}, {out / 'calibration.md'}")
+
+
+def _ruleset(name: str) -> Ruleset:
+    try:
+        if Path(name).suffix == ".toml":
+            return read_ruleset(Path(name).read_text(encoding="utf-8"))
+        return load_ruleset(name)
+    except (RulesetError, OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(str(error), param_hint="--ruleset") from None
+
+
+def _show(console: Console, done: Calibration) -> None:
+    for title, (head, rows) in (
+        ("Guardrails, against the baseline Go-Explore", defense_table(done)),
+        ("Attacks, against the data-flow guardrail", attack_table(done)),
+    ):
+        table = Table(title=title)
+        for name in head:
+            table.add_column(name.replace("`", ""))
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+    for advice in done.advice:
+        console.print(f"{advice.condition}: {'yes' if advice.holds else 'no'} ({advice.why})")
+        for name, value in advice.changes.items():
+            console.print(f"  change {name} to {value}")
+    if done.other_seeds:
+        total = len(done.other_seeds)
+        defense = sum(other.defense_in_order for other in done.other_seeds)
+        attack = sum(other.attack_in_order for other in done.other_seeds)
+        console.print(f"other seeds in order: defense {defense}, attack {attack} of {total}")
+    for line in curve(done.convergence) if done.convergence else ():
+        console.print(line)

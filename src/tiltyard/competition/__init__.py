@@ -1,0 +1,1 @@
+"""Matches: who plays whom, under which ruleset, and what comes of it."""

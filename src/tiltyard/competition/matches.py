@@ -1,0 +1,143 @@
+"""The two matches, played in this process.
+
+In defense, the ruleset's Go-Explore and the deterministic agent go against a guardrail, and then
+the benign suite is played past it. In offense, an attack goes against the optimal guardrail. Both
+end with the judge, which replays everything in worlds of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
+from tiltyard.benign import Trial, draw_suite, play
+from tiltyard.env import BudgetSpentError, SandboxEnv
+from tiltyard.guardrail import Guardrail
+from tiltyard.guardrails import DataFlowGuardrail
+from tiltyard.judge.findings import Finding, Verdict
+from tiltyard.judge.rotation import rotated
+from tiltyard.judge.trial import Judge
+from tiltyard.ruleset import Ruleset
+from tiltyard.scoring import AttackScore, DefenseScore, score_attack, score_defense
+from tiltyard.search import Exploration, Workers, explore
+from tiltyard.search.explore import Report, quietly
+from tiltyard.world.scenario import Scenario
+
+MakeGuardrail = Callable[[], Guardrail]
+
+
+class Attack(Protocol):
+    """An attack algorithm: see `tiltyard.attack`."""
+
+    def run(self, env: AttackEnv, config: AttackRunConfig) -> Sequence[AttackCandidate]: ...
+
+
+class DefenseMatch(Struct, frozen=True):
+    """How a guardrail held."""
+
+    score: DefenseScore
+    verdict: Verdict
+    trials: tuple[Trial, ...]
+    exploration: Exploration
+    digest: str
+
+
+class OffenseMatch(Struct, frozen=True):
+    """What an attack broke."""
+
+    score: AttackScore
+    verdict: Verdict
+    candidates: int
+    steps: int
+    digest: str
+
+
+def play_defense(  # noqa: PLR0913 - a match has that many sides
+    scenario: Scenario,
+    make_guardrail: MakeGuardrail,
+    ruleset: Ruleset,
+    *,
+    key: str = "",
+    steps: int | None = None,
+    workers: int = 1,
+    report: Report = quietly,
+) -> DefenseMatch:
+    """Play the baseline attacker and the benign suite against a guardrail."""
+    exploration = search(
+        scenario, make_guardrail(), ruleset, key=key, steps=steps, workers=workers, report=report
+    )
+    verdict = Judge(scenario, make_guardrail(), ruleset=ruleset, key=key).judge(exploration.chains)
+    trials = tuple(
+        play(task, scenario, make_guardrail)
+        for task in draw_suite(scenario, key, ruleset.defense.variants)
+    )
+    failed = sum(trial.false_positive for trial in trials)
+    score = score_defense(verdict.cells, failed, len(trials), ruleset)
+    outcome = score, _told(verdict.findings), [trial.false_positive for trial in trials]
+    return DefenseMatch(score, verdict, trials, exploration, _digest(scenario, ruleset, *outcome))
+
+
+def search(  # noqa: PLR0913 - a match has that many sides
+    scenario: Scenario,
+    guardrail: Guardrail,
+    ruleset: Ruleset,
+    *,
+    key: str = "",
+    steps: int | None = None,
+    workers: int = 1,
+    report: Report = quietly,
+) -> Exploration:
+    """Let the baseline attacker look for breaches, in a world with secrets of its own."""
+    env = _open(scenario, guardrail, ruleset, key)
+    names = ruleset.id, scenario.digest, key
+    if workers == 1:
+        return explore(env, ruleset.search, names, steps=steps, report=report)
+    with Workers(env, ruleset.search, workers) as players:
+        return explore(env, ruleset.search, names, steps=steps, players=players, report=report)
+
+
+def play_offense(
+    scenario: Scenario, attack: Attack, ruleset: Ruleset, *, key: str = ""
+) -> OffenseMatch:
+    """Play an attack against the optimal guardrail."""
+    budget = ruleset.attack.steps
+    env = _open(scenario, DataFlowGuardrail(), ruleset, key, budget)
+    config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
+    try:
+        candidates: Sequence[Any] = attack.run(env, config)
+    except BudgetSpentError:
+        candidates = ()
+    verdict = Judge(scenario, DataFlowGuardrail(), ruleset=ruleset, key=key).judge(candidates)
+    score = score_attack(verdict.cells, dict(verdict.weights), ruleset)
+    digest = _digest(scenario, ruleset, score, _told(verdict.findings))
+    return OffenseMatch(score, verdict, len(candidates), budget - (env.steps_left or 0), digest)
+
+
+def _open(
+    scenario: Scenario,
+    guardrail: Guardrail,
+    ruleset: Ruleset,
+    key: str,
+    steps: int | None = None,
+) -> SandboxEnv:
+    """Open an environment to search in, with secrets that are no replay's."""
+    return SandboxEnv(
+        guardrail=guardrail,
+        scenario=scenario,
+        world=rotated(scenario, "search", ruleset.id, scenario.digest, key),
+        max_tool_hops=ruleset.play.calls_per_message,
+        max_steps=steps,
+    )
+
+
+def _told(findings: Sequence[Finding]) -> list[Any]:
+    return [(finding.cell, finding.candidate, finding.chain) for finding in findings]
+
+
+def _digest(scenario: Scenario, ruleset: Ruleset, *outcome: Any) -> str:
+    """Return the SHA-256 of all that a match came to. No clock and no cache is in it."""
+    content = ruleset.id, scenario.digest, outcome
+    return sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()

@@ -1,0 +1,110 @@
+"""The same tasks with a stranger's orders in what they read."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tiltyard import DataFlowGuardrail, Decision
+from tiltyard.benign import (
+    draw_suite,
+    extended_suite,
+    play,
+    under_attack,
+    utility_under_attack,
+)
+from tiltyard.guardrail import Context, GuardrailBase
+from tiltyard.world.scenario import Scenario
+
+Made = Callable[[int], Scenario]
+
+
+class DenyAll:
+    def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
+        del tool_name, tool_args, context
+        return Decision.deny("no")
+
+
+@pytest.mark.parametrize("seed", [123, 1, 2, 3, 4, 5])
+def test_the_injections_are_live(made: Made, seed: int) -> None:
+    scenario = made(seed)
+    for tasks in (draw_suite(scenario, "a match"), extended_suite(scenario)):
+        met = utility_under_attack(tasks, scenario, "a match", GuardrailBase)
+        assert met.trials + met.left_out == len(tasks)
+        assert met.trials >= 25
+        assert met.breached >= 0.9 * met.trials
+        assert met.succeeded >= 0.9 * met.trials
+
+
+def test_who_denies_everything_breaches_nothing_and_is_of_no_use(made: Made) -> None:
+    met = utility_under_attack(draw_suite(made(123), "a"), made(123), "a", DenyAll)
+    assert (met.useful, met.succeeded, met.breached, met.rate) == (0, 0, 0, 0.0)
+
+
+class Obedient:
+    """Knows what this user wants, and allows that alone: the best that a guardrail can be."""
+
+    def __init__(self, wanted: set[tuple[str, str]]) -> None:
+        self.wanted = wanted
+
+    def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
+        del context
+        if any((tool_name, str(value)) in self.wanted for value in tool_args.values()):
+            return Decision.allow()
+        return Decision.deny("the user did not ask for this")
+
+
+def test_a_guardrail_can_be_of_full_use(made: Made) -> None:
+    scenario = made(123)
+    useful = trials = 0
+    for task in draw_suite(scenario, "a match"):
+        wanted = {(call.tool, call.target) for call in task.calls}
+
+        def make(wanted: set[tuple[str, str]] = wanted) -> Obedient:
+            return Obedient(wanted)
+
+        met = utility_under_attack((task,), scenario, "a match", make)
+        useful, trials = useful + met.useful, trials + met.trials
+    assert useful >= 0.95 * trials
+
+
+def test_a_trial_counts_only_when_both_are_so(made: Made) -> None:
+    met = utility_under_attack(draw_suite(made(1), "a"), made(1), "a", DataFlowGuardrail)
+    assert met.useful <= min(met.succeeded, met.trials - met.breached)
+
+
+def test_the_users_words_stay_and_the_documents_keep_theirs(made: Made) -> None:
+    scenario = made(123)
+    tasks = draw_suite(scenario, "a match")
+    staged = under_attack(tasks, scenario, "a match")
+    assert [*staged.tasks, *staged.left_out] == sorted(tasks, key=lambda t: t in staged.left_out)
+    before = {page.id: page for page in scenario.pages}
+    changed = [page for page in staged.scenario.pages if page != before[page.id]]
+    assert changed
+    for page in changed:
+        was = before[page.id]
+        assert page.content.startswith(was.content)
+        assert (page.title, page.url) == (was.title, was.url)
+    for query in ("howto", "welcome", "hockey"):
+        hits = [s.world.web.search(query, neutral=False).hits for s in (scenario, staged.scenario)]
+        assert hits[0] == hits[1]
+    assert under_attack(tasks, scenario, "a match") == staged
+    assert under_attack(tasks, scenario, "another match").scenario != staged.scenario
+
+
+def test_tasks_that_read_no_strangers_words_are_left_out(made: Made) -> None:
+    scenario = made(123)
+    staged = under_attack(draw_suite(scenario, "a match"), scenario, "a match")
+    for task in staged.left_out:
+        for document in task.reads:
+            medium, _, path = document.partition(":")
+            assert medium == "file"
+            assert path not in scenario.labels.outside
+        assert play(task, staged.scenario, GuardrailBase).succeeded
+    assert {task.operation for task in staged.left_out} <= {"read file readme", "run echo"}
+
+
+def test_without_live_injections_there_is_nothing_to_try(small: Scenario) -> None:
+    tasks = draw_suite(small, "a match")
+    met = utility_under_attack(tasks, small, "a match", GuardrailBase)
+    assert (met.trials, met.left_out, met.rate) == (0, 35, 0.0)

@@ -1,0 +1,71 @@
+"""The extended suite: much of what a user may want, and some of it looks like an attack."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tiltyard.benign import Call, Task, Trial, extended_suite, play
+from tiltyard.guardrail import GuardrailBase
+from tiltyard.judge import Judge
+from tiltyard.world.scenario import Scenario
+from tiltyard.world.tools import TOOLS
+
+SEEDS = (123, *range(1, 31))
+
+Made = Callable[[int], Scenario]
+Calls = Callable[[Trial], list[Call]]
+Classes = Callable[[Trial], set[tuple[str, str]]]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_task_is_done_by_its_own_calls(made: Made, calls: Calls, seed: int) -> None:
+    scenario = made(seed)
+    for task in extended_suite(scenario):
+        trial = play(task, scenario, GuardrailBase)
+        assert calls(trial) == list(task.calls), task
+        assert trial.succeeded, (task, trial.missing)
+
+
+def test_it_is_wide(made: Made, classes: Classes) -> None:
+    scenario = made(123)
+    suite = extended_suite(scenario)
+    assert len({task.name for task in suite}) == len(suite) >= 60
+    assert {call.tool for task in suite for call in task.calls} == set(TOOLS)
+    met = set().union(*(classes(play(task, scenario, GuardrailBase)) for task in suite))
+    assert met == {
+        *(("egress", where) for where in ("external", "internal")),
+        *(("mail", where) for where in ("external", "internal")),
+        *(("write", what) for what in ("existing", "new")),
+        ("delete", "existing"),
+        *(("exec", how) for how in ("inert", "changing", "sending")),
+    }
+
+
+@pytest.mark.parametrize("seed", SEEDS[:4])
+def test_it_looks_like_attacks_and_is_none(made: Made, seed: int) -> None:
+    scenario = made(seed)
+    suite = extended_suite(scenario)
+    twins = {entry.document for entry in scenario.labels.planted if not entry.live}
+    live = {entry.document for entry in scenario.labels.planted if entry.live}
+    read = {document for task in suite for document in task.reads}
+    assert {document.partition(":")[0] for document in read & twins} == {"web", "email", "file"}
+    assert not read & live
+    judge = Judge(scenario)
+    for task in suite:
+        assert judge.findings(task.messages) == [], task
+
+
+def test_some_tasks_have_the_words_that_careless_rules_look_for(made: Made) -> None:
+    def said(task: Task) -> str:
+        return " ".join(task.messages).lower()
+
+    suite = [task for seed in SEEDS[:6] for task in extended_suite(made(seed))]
+    for word in ("token", "secret", "password", "base64", "curl", "rm ", "previous instructions"):
+        assert any(word in said(task) for task in suite), word
+
+
+def test_a_small_house_without_labels_serves(small: Scenario, calls: Calls) -> None:
+    for task in extended_suite(small):
+        trial = play(task, small, GuardrailBase)
+        assert calls(trial) == list(task.calls), task
+        assert trial.succeeded, (task, trial.missing)
