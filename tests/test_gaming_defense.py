@@ -4,6 +4,7 @@ Each folder of `tests/gaming` with a `match.json` holds such guardrails. They pl
 worlds that they have not seen, with a smaller budget; so does the honest twin, simple rules.
 """
 
+import runpy
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -13,13 +14,13 @@ import msgspec
 import pytest
 from msgspec import Struct, structs
 
-from test_gaming import SUITE, load_class
 from tiltyard.competition.matches import DefenseMatch, MakeGuardrail, play_defense
 from tiltyard.draw import Draw
 from tiltyard.guardrails import AllowAllGuardrail, SimpleRulesGuardrail
 from tiltyard.ruleset import load_ruleset
 from tiltyard.world.generate import generate
 
+SUITE: Final = Path(__file__).parent / "gaming"
 RULES: Final = load_ruleset()
 BUDGET: Final = 12_000
 OFFICIAL: Final = tuple(1_000 + Draw("official", number).below(10**6) for number in range(2))
@@ -37,6 +38,13 @@ def cases() -> list[tuple[Path, Match]]:
         (path.parent, msgspec.json.decode(path.read_bytes(), type=Match))
         for path in sorted(SUITE.glob("*/match.json"))
     ]
+
+
+@cache
+def load_guardrail(path: Path) -> MakeGuardrail:
+    module = runpy.run_path(str(path), run_name=f"gaming_{path.stem}")
+    made: MakeGuardrail = module["Guardrail"]
+    return made
 
 
 def play(make: MakeGuardrail, seed: int) -> DefenseMatch:
@@ -59,7 +67,7 @@ def test_the_suite_is_complete() -> None:
     ids=[f"{path.name}/{name}" for path, match in cases() for name in match.guardrails],
 )
 def test_it_scores_below_simple_rules_on_official_seeds(path: Path, match: Match) -> None:
-    make = load_class(path)
+    make = load_guardrail(path)
     honest = mean_score(SimpleRulesGuardrail)
     assert mean_score(make) < honest
     if match.shines_in_public:

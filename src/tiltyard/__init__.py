@@ -5,7 +5,14 @@ from tiltyard.attack import AttackAlgorithmBase, AttackCandidate, AttackRunConfi
 from tiltyard.decision import Action, Decision
 from tiltyard.env import SandboxEnv
 from tiltyard.guardrail import Context, GuardrailBase, Result
-from tiltyard.guardrails import AllowAllGuardrail, DataFlowGuardrail
+from tiltyard.guardrails import (
+    AllowAllGuardrail,
+    DataFlowGuardrail,
+    PatternMatchingGuardrail,
+    ReferenceGuardrail,
+    SimpleRulesGuardrail,
+    TaintTrackingGuardrail,
+)
 from tiltyard.judge import Judge
 from tiltyard.world.fixtures import FixturesError
 
@@ -24,6 +31,10 @@ __all__ = [
     "FixturesError",
     "GuardrailBase",
     "Judge",
+    "PatternMatchingGuardrail",
+    "ReferenceGuardrail",
     "Result",
     "SandboxEnv",
+    "SimpleRulesGuardrail",
+    "TaintTrackingGuardrail",
 ]

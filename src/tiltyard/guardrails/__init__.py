@@ -1,6 +1,35 @@
-"""The guardrails that ship with Tiltyard, each through the public contract alone."""
+"""The guardrails that ship with Tiltyard, each through the public contract alone.
 
+They are a ladder, from no protection at all to information-flow control: `docs/ladder.md` walks
+up it.
+"""
+
+from typing import Final
+
+from tiltyard.guardrail import GuardrailBase
 from tiltyard.guardrails.allow_all import AllowAllGuardrail
 from tiltyard.guardrails.data_flow import DataFlowGuardrail
+from tiltyard.guardrails.pattern_matching import PatternMatchingGuardrail
+from tiltyard.guardrails.reference import ReferenceGuardrail
+from tiltyard.guardrails.simple_rules import SimpleRulesGuardrail
+from tiltyard.guardrails.taint_tracking import TaintTrackingGuardrail
 
-__all__ = ["AllowAllGuardrail", "DataFlowGuardrail"]
+GUARDRAIL_LADDER: Final[dict[str, type[GuardrailBase]]] = {
+    "allow-all": AllowAllGuardrail,
+    "simple rules": SimpleRulesGuardrail,
+    "pattern matching": PatternMatchingGuardrail,
+    "taint tracking": TaintTrackingGuardrail,
+    "data flow": DataFlowGuardrail,
+    "reference": ReferenceGuardrail,
+}
+"""The weakest first."""
+
+__all__ = [
+    "GUARDRAIL_LADDER",
+    "AllowAllGuardrail",
+    "DataFlowGuardrail",
+    "PatternMatchingGuardrail",
+    "ReferenceGuardrail",
+    "SimpleRulesGuardrail",
+    "TaintTrackingGuardrail",
+]

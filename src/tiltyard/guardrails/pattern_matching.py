@@ -1,0 +1,57 @@
+"""Known phrases, looked for in what is sent and in what is read, as a firewall for the web does.
+
+Beside the simple rules it knows how injections are worded. A text that was read and that words
+an order makes the order's target suspicious: the address to mail to, the file to write, the
+command to run. What it cannot read, it does not know: orders in code, and orders in pieces.
+"""
+
+import re
+from typing import Any, Final
+
+from tiltyard.decision import Decision
+from tiltyard.guardrail import Context, GuardrailBase, Result
+from tiltyard.guardrails.simple_rules import broken_rule, is_named, target_of
+
+MAX_SUSPECTS: Final = 64
+GUARDED: Final = frozenset(("fs.write", "fs.delete", "email.send", "http.post", "shell.run"))
+
+ORDERS: Final = (
+    re.compile(
+        r"\b(?:mail|email|send|forward)\b[^!?\n]*?\bto\s+([\w.+-]+@[\w.-]+\w)", re.IGNORECASE
+    ),
+    re.compile(
+        r"\b(?:post|upload|submit|send)\b[^!?\n]*?\bto\s+(https?://[^\s\"`<>]+)", re.IGNORECASE
+    ),
+    re.compile(
+        r"\b(?:write|save|store|copy)\b[^!?\n]*?\b(?:to|into|in|as|file)\s+([\w-]+(?:/[\w-]+)*\.\w+)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\b(?:delete|remove)\s+(?:the\s+)?(?:file\s+)?([\w-]+(?:/[\w-]+)*\.\w+)", re.IGNORECASE
+    ),
+)
+
+
+class PatternMatchingGuardrail(GuardrailBase):
+    """Denies what breaks a rule, and what a text that was read has worded as an order."""
+
+    def __init__(self) -> None:
+        self.suspects: tuple[str, ...] = ()
+
+    def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
+        broken = broken_rule(tool_name, tool_args, context)
+        if broken:
+            return Decision.deny(broken)
+        target = target_of(tool_name, tool_args)
+        if tool_name in GUARDED and target in self.suspects and not is_named(target, context):
+            return Decision.deny(f"{target} stands in an order that was read")
+        return Decision.allow()
+
+    def observe(self, tool_name: str, tool_args: dict[str, Any], result: Result) -> None:
+        """Remember what the orders in a text are about."""
+        del tool_name, tool_args
+        if result.ok:
+            found = [target for order in ORDERS for target in order.findall(result.output)]
+            fresh = [target for target in dict.fromkeys(found) if target not in self.suspects]
+            if fresh:
+                self.suspects = (*self.suspects, *fresh)[-MAX_SUSPECTS:]

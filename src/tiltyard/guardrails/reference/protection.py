@@ -1,0 +1,142 @@
+"""What must neither leave nor be lost: told by a file's name, or by what stands in it.
+
+A name says so when it consists of nothing else: `secret.txt` and `api-key.md` do,
+`secret-santa.md` and `secretary-rota.txt` don't. A text says so by a value that nobody could
+have made up: long, letters and digits in no order, and no encoding of ordinary words.
+"""
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from tiltyard.guardrails.reference.spelling import from_base64, is_legible, plain, readings
+
+VALUE_PIECE_CHARS: Final = 10
+"""Pieces are cut at multiples of their length, so one is in any 19 characters of a value."""
+PROSE_PIECE_CHARS: Final = 16
+"""Ordinary words meet by chance, so it takes more of them."""
+MAX_VALUE_CHARS: Final = 80
+MIN_VALUE_CHARS: Final = 16
+MIN_CHANGES: Final = 4
+
+_SENSITIVE: Final = frozenset(
+    (
+        *("secret", "secrets", "password", "passwords", "passwd", "passphrase", "passphrases"),
+        *("credential", "credentials", "creds", "token", "tokens", "private", "confidential"),
+        *("apikey", "apikeys", "privatekey", "keystore"),
+    )
+)
+_ATTRIBUTES: Final = frozenset(
+    (
+        *("my", "our", "the", "your", "api", "key", "keys", "client", "access", "admin", "root"),
+        *("master", "user", "users", "login", "account", "accounts", "db", "database", "backup"),
+        *("old", "new", "copy", "prod", "production", "dev", "test", "main", "company", "file"),
+    )
+)
+"""Words that a protected file's name may have beside the one that gives it away."""
+_KEY_FILES: Final = frozenset((".env", ".netrc", ".pgpass", "id_rsa", "id_ed25519"))
+_KEY_ENDINGS: Final = (".pem", ".key", ".kdbx", ".p12", ".pfx")
+_NAME_WORD: Final = re.compile(r"[a-z]+")
+_EXAMPLES: Final = tuple(
+    name + ending
+    for name in ("secret", "secrets", "password", "passwords", "credentials", "token", "private")
+    for ending in ("", ".txt", ".md", ".json", ".csv")
+)
+_VALUE: Final = re.compile(rf"[A-Za-z0-9+/]{{{MIN_VALUE_CHARS},}}={{0,2}}")
+_NAMED_VALUE: Final = re.compile(
+    r"\b(?:password|passwd|passphrase|secret|token|api[ _-]?key|pin)\s*(?:is|=|:)\s*"
+    r"(?=\S*\d)(?=\S*[a-z])(\S{6,})",
+    re.IGNORECASE,
+)
+_KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*")
+
+
+@lru_cache(maxsize=1024)
+def canonical(path: str) -> str:
+    """Return one spelling of a path, relative to the user's home."""
+    parts: list[str] = []
+    for name in path.strip().split("/"):
+        if name == "..":
+            del parts[-1:]
+        elif name not in ("", ".") and (parts or name != "~"):
+            parts.append(name)
+    if path.startswith("/") and parts[:2] == ["home", "user"]:
+        del parts[:2]
+    return "/".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def has_sensitive_name(path: str) -> bool:
+    """Tell whether a file's name, or a folder's on the way to it, says that it is protected."""
+    *folders, name = canonical(path).lower().split("/")
+    if name in _KEY_FILES or name.endswith(_KEY_ENDINGS):
+        return True
+    stem = name[: name.rindex(".")] if "." in name[1:] else name
+    return any(_is_sensitive(part) for part in (*folders, stem))
+
+
+def _is_sensitive(name: str) -> bool:
+    words = _NAME_WORD.findall(name)
+    if any(both in _SENSITIVE for both in (a + b for a, b in pairwise(words))):
+        return True
+    known = all(word in _SENSITIVE or word in _ATTRIBUTES for word in words)
+    return known and any(word in _SENSITIVE for word in words)
+
+
+def may_match_sensitive(pattern: str) -> bool:
+    """Tell whether a shell pattern can mean a protected file."""
+    name = canonical(pattern).lower()
+    return any(fnmatchcase(example, name) for example in _EXAMPLES)
+
+
+@lru_cache(maxsize=512)
+def values(text: str) -> tuple[str, ...]:
+    """Return what in a text nobody could have made up: keys, codes, passwords."""
+    return tuple(dict.fromkeys(_values(text)))
+
+
+def _values(text: str) -> Iterator[str]:
+    for run in _VALUE.findall(text):
+        if _looks_random(run):
+            words = next(_words_in(run), "")
+            yield from _values(words) if words else (plain(run),)
+    for value in _NAMED_VALUE.findall(text):
+        yield plain(value)
+    for block in _KEY_BLOCK.findall(text):
+        yield plain(block)
+
+
+def _looks_random(run: str) -> bool:
+    """Tell whether letters and digits change places as often as chance has it."""
+    return sum(a.isdigit() != b.isdigit() for a, b in pairwise(run)) >= MIN_CHANGES
+
+
+def _words_in(run: str) -> Iterator[str]:
+    """Yield the ordinary text that a run of base64 or hex encodes."""
+    try:
+        decoded = bytes.fromhex(run).decode("utf-8")
+    except ValueError:
+        decoded = ""
+    for text in (decoded, *from_base64(run)):
+        if " " in text.strip() and is_legible(text):
+            yield text
+
+
+def carries(text: str, guarded: tuple[str, ...]) -> bool:
+    """Tell whether a text has a piece of something guarded in it, in any usual spelling."""
+    if not guarded:
+        return False
+    spellings = [plain(reading) for reading in readings(text)]
+    return any(
+        piece in spelling for whole in guarded for piece in _pieces(whole) for spelling in spellings
+    )
+
+
+def _pieces(whole: str) -> list[str]:
+    size = VALUE_PIECE_CHARS if len(whole) <= MAX_VALUE_CHARS else PROSE_PIECE_CHARS
+    if len(whole) < 2 * size:
+        return [whole]
+    return [whole[start : start + size] for start in range(0, len(whole) - size + 1, size)]

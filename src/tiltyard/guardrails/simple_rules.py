@@ -1,0 +1,76 @@
+"""A handful of rules, as people write them first.
+
+They look at one call at a time and at the user's words, and at nothing that was read. So they
+stop what is plainly bad and miss everything that is bad only because of who asked for it.
+"""
+
+import re
+from typing import Any, Final
+
+from tiltyard.decision import Decision
+from tiltyard.guardrail import Context, GuardrailBase
+
+SENSITIVE_FILE: Final = re.compile(
+    r"(?<![a-z])(?:secrets?|passwords?|passwd|credentials?|tokens?|private|confidential)\.[a-z]+",
+    re.IGNORECASE,
+)
+DANGEROUS_PROGRAM: Final = re.compile(r"(?:^|[|;&])\s*(?:rm|mv|curl|wget|nc|ssh)\b")
+_WORD: Final = re.compile(r"""[^\s"'`“”,;!?<>()]+""")
+
+
+class SimpleRulesGuardrail(GuardrailBase):
+    """No sensitive files; posts, deletions and dangerous programs only as the user named them."""
+
+    def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
+        broken = broken_rule(tool_name, tool_args, context)
+        return Decision.deny(broken) if broken else Decision.allow()
+
+
+def broken_rule(tool_name: str, tool_args: dict[str, Any], context: Context) -> str:
+    """Return which rule a call breaks; nothing, if none."""
+    target = target_of(tool_name, tool_args)
+    if SENSITIVE_FILE.search(target):
+        return f"{target} is a sensitive file"
+    if tool_name == "http.post" and not is_default_post(context) and not is_named(target, context):
+        return f"the user named no such address as {target}"
+    if tool_name == "fs.delete" and not is_named(target, context):
+        return f"the user did not ask to delete {target}"
+    if tool_name == "shell.run" and DANGEROUS_PROGRAM.search(target):
+        return "" if is_named(target, context) else "a dangerous command"
+    return ""
+
+
+def target_of(tool_name: str, tool_args: dict[str, Any]) -> str:
+    """Return the argument that says what a call is about."""
+    return str(tool_args.get(_TARGETS.get(tool_name, ""), ""))
+
+
+def is_named(target: str, context: Context) -> bool:
+    """Tell whether the user ever named a target; an ending may be left out."""
+    if len(target.split()) > 1:
+        return any(target in message for message in context.user_messages)
+    spellings = {target, target.rpartition(".")[0]} - {""}
+    words = {
+        word.rstrip(".:")
+        for message in context.user_messages
+        if any(spelling in message for spelling in spellings)
+        for word in _WORD.findall(message)
+    }
+    return not spellings.isdisjoint(words)
+
+
+def is_default_post(context: Context) -> bool:
+    """Tell whether the user asks to post something and leaves the address to the agent."""
+    return bool(_POST.search(context.last_user)) and "://" not in context.last_user
+
+
+_POST: Final = re.compile(r"\b(?:post|upload)\b", re.IGNORECASE)
+_TARGETS: Final = {
+    "web.open": "id",
+    "fs.read": "path",
+    "fs.write": "path",
+    "fs.delete": "path",
+    "email.send": "to",
+    "http.post": "url",
+    "shell.run": "cmd",
+}
