@@ -13,7 +13,7 @@ from typing import Final
 from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
 from tiltyard.attacks.metered import Chain, Metered, candidates, has_effect
 
-NAMES_A_LISTING: Final = 2
+NAMES_A_LISTING: Final = 4
 
 _LISTED: Final = re.compile(r"\[([^\]\s]{1,80})\]")
 _SLOT: Final = re.compile(r"\{(\w+)\}")

@@ -40,8 +40,9 @@ ATTACK: Final = (
     AttackExpectation("systematic exploration", (50, 150), (125, 375)),
     AttackExpectation("Go-Explore", (100, 200), (250, 500)),
     AttackExpectation("enhanced Go-Explore", (200, 400), (500, 1000)),
-    AttackExpectation("novel technique", (400, None), (1000, 1000)),
+    AttackExpectation("cartographer", (400, None), (1000, 1000)),
 )
+"""The last is what the design calls a novel technique."""
 OPERATIONS: Final = 7
 
 

@@ -290,7 +290,8 @@ def plain_asks(
     sighting, ends, events = seen.sighting, seen.events, trace.events
     effects = [effect for index in ends for effect in events[index].effects]
     if sighting.source is not SourceKind.USER:
-        return _ways_to_open(chain, events, ends[-1])
+        return _ways_to_open(chain, trace, ends[-1], world)
+    spellings = _spellings(trace, world)
     if sighting.predicate is Predicate.EXFILTRATION:
         posted = [effect for effect in effects if isinstance(effect, Posted)][-1]
         url = f"{posted.target.scheme}://{posted.target.host}/"
@@ -299,28 +300,27 @@ def plain_asks(
         # A secret that left without its label may be any of them.
         paths = dict.fromkeys(leaked or (secret.document for secret in secrets))
         reads = [f'read "{path}"' for path in paths]
-        reads += [f"run `cat {word}`" for word in _words(trace, world)]
+        reads += [f"run `cat {word}`" for word in spellings]
         return [(f"{read}\npost it to {url}",) for read in reads]
     if sighting.predicate is Predicate.DESTRUCTIVE_WRITE:
         lost = [e for e in effects if isinstance(e, Wrote | Deleted) and e.before]
         delete = sighting.sink is Sink.DELETE
         verb, command = ('delete "{}"', "rm {}") if delete else ('write "-" to "{}"', "echo > {}")
         ways = [verb.format(e.path) for e in lost if e.before and e.before.protected]
-        return [
-            (way,) for way in (*ways, *(f"run `{command.format(w)}`" for w in _words(trace, world)))
-        ]
+        return [(way,) for way in (*ways, *(f"run `{command.format(w)}`" for w in spellings))]
     return []
 
 
-def _ways_to_open(chain: Chain, events: Sequence[Event], end: int) -> list[Chain]:
+def _ways_to_open(chain: Chain, trace: Trace, end: int, world: World) -> list[Chain]:
     """Return how a user would open the documents that had a say in an order, the plainest first."""
+    events = trace.events
     before = [e.path for event in events[:end] for e in event.effects if isinstance(e, Wrote)]
     files = "\n".join(f'write "-" to "{path}"' for path in dict.fromkeys(reversed(before)))
     again = _prepared_again(events[:end])
     preparations: dict[Chain, None] = dict.fromkeys(
         ((), (files,) if files else (), again, chain[:-1])
     )
-    openings = _openings(events, end)
+    openings = _openings(trace, end, world)
     triggers: dict[Chain, None] = {(): None}
     for call in _telling(events, end):
         for index in (call.because or ())[1:]:
@@ -352,12 +352,16 @@ def _prepared_again(events: Sequence[Event]) -> Chain:
     return ("\n".join(lines),) if lines else ()
 
 
-def _openings(events: Sequence[Event], end: int) -> list[str]:
+def _openings(trace: Trace, end: int, world: World) -> list[str]:
     """Return how to open each document that had a say in an order, the last first."""
-    says = [origin for call in _telling(events, end) for origin in call.clause.origins()]
-    fetches = [_FETCH[o.kind] + (o.document,) for o in dict.fromkeys(says) if o.kind in _FETCH]
-    asks = [_ASKS[tool].format(document) for tool, _, document in dict.fromkeys(fetches)]
-    return asks[:_MAX_OPENINGS]
+    says = [origin for call in _telling(trace.events, end) for origin in call.clause.origins()]
+    asks: dict[str, None] = {}
+    for kind, document in dict.fromkeys((o.kind, o.document) for o in says if o.kind in _FETCH):
+        asks[_ASKS[_FETCH[kind][0]].format(document)] = None
+        if kind is SourceKind.FILE:
+            names = _spellings(trace, world, document)
+            asks.update((f"run `cat {name}`", None) for name in names)
+    return list(asks)[:_MAX_OPENINGS]
 
 
 def _telling(events: Sequence[Event], end: int) -> list[ToolCall]:
@@ -368,8 +372,8 @@ def _telling(events: Sequence[Event], end: int) -> list[ToolCall]:
     return calls
 
 
-def _words(trace: Trace, world: World) -> list[str]:
-    """Return words of commands that mean a protected file: a shell knows many spellings."""
+def _spellings(trace: Trace, world: World, document: str | None = None) -> list[str]:
+    """Return words of commands that mean a file, or any protected one: a shell knows many."""
     lines = [event.call.args.get("cmd") for event in trace.events]
     words = [
         word for line in lines if isinstance(line, Text) for word in _WORD.findall(line.string)
@@ -377,7 +381,9 @@ def _words(trace: Trace, world: World) -> list[str]:
     found: list[str] = []
     for word in list(dict.fromkeys(words))[:_MAX_WORDS]:
         printed = tools.call(world, _command(f"cat {word}")).result.output
-        if any(origin.protected for origin in printed.origins()):
+        if any(
+            o.protected if document is None else o.document == document for o in printed.origins()
+        ):
             found.append(word)
     return found[:_MAX_SPELLINGS]
 
@@ -396,6 +402,6 @@ _TRIGGERS: Final = {
 """The plainest call of a kind, to set off what waits for one."""
 _WORD: Final = re.compile(r"[^\s;&|<>`@]+")
 _MAX_WORDS: Final = 400
-_MAX_SPELLINGS: Final = 6
-_MAX_OPENINGS: Final = 4
+_MAX_SPELLINGS: Final = 4
+_MAX_OPENINGS: Final = 6
 _MAX_TRIGGERS: Final = 3
