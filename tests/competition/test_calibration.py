@@ -123,7 +123,7 @@ def test_the_ladders_are_the_designs() -> None:
 
 def test_convergence_counts_what_was_known_by_then() -> None:
     few = structs.replace(RULES, search=structs.replace(RULES.search, steps=3_000))
-    points = measure_convergence(generate(123), few)
+    points = measure_convergence(generate(123), "allow-all", few)
     assert points[-1].steps == 6_000
     breaches = [point.breaches for point in points]
     assert breaches == sorted(breaches)

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 import typer
@@ -21,6 +21,9 @@ from tiltyard.competition.tables import attack_table, curve, defense_table, page
 from tiltyard.env import PUBLIC_SEED
 from tiltyard.ruleset import Ruleset, RulesetError, load_ruleset, read_ruleset
 from tiltyard.world.generate import generate
+
+CONVERGENCE_OF: Final = ("allow-all", "simple rules", "pattern matching", "taint tracking")
+_SHOWN: Final = ("guardrail", "attack", "breaches", "false positives", "raw", "score", "seconds")
 
 
 def run(  # noqa: PLR0913 - options
@@ -59,9 +62,11 @@ def run(  # noqa: PLR0913 - options
 
         done = calibrate(seed, rules, tell)
         if convergence:
-            tell("convergence")
-            points = measure_convergence(generate(seed), rules)
-            done = structs.replace(done, convergence=points)
+            curves = {}
+            for name in CONVERGENCE_OF:
+                tell(f"convergence against {name}")
+                curves[name] = measure_convergence(generate(seed), name, rules)
+            done = structs.replace(done, convergence=curves)
         if seeds:
             others = [number for number in range(1, seeds + 2) if number != seed][:seeds]
             tell(f"{seeds} other seeds")
@@ -90,11 +95,19 @@ def _show(console: Console, done: Calibration) -> None:
         ("Guardrails, against the baseline Go-Explore", defense_table(done)),
         ("Attacks, against the data-flow guardrail", attack_table(done)),
     ):
-        table = Table(title=title)
-        for name in head:
-            table.add_column(name.replace("`", ""))
+        table = Table(title=title, caption="in brackets: what the design expects")
+        shown = [at for at, name in enumerate(head) if name in _SHOWN]
+        for at in shown:
+            table.add_column(head[at], justify="left" if at == 0 else "right")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(
+                *(
+                    f"{row[at]} [dim]({row[at + 1]})[/dim]"
+                    if head[at + 1 : at + 2] == ["expected"]
+                    else row[at]
+                    for at in shown
+                )
+            )
         console.print(table)
     for advice in done.advice:
         console.print(f"{advice.condition}: {'yes' if advice.holds else 'no'} ({advice.why})")
@@ -105,5 +118,7 @@ def _show(console: Console, done: Calibration) -> None:
         defense = sum(other.defense_in_order for other in done.other_seeds)
         attack = sum(other.attack_in_order for other in done.other_seeds)
         console.print(f"other seeds in order: defense {defense}, attack {attack} of {total}")
-    for line in curve(done.convergence) if done.convergence else ():
-        console.print(line)
+    for name, points in done.convergence.items():
+        console.print(f"convergence against {name}")
+        for line in curve(points):
+            console.print(line)

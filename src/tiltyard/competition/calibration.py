@@ -14,8 +14,8 @@ from msgspec import Struct, structs
 from tiltyard.attacks import ATTACK_LADDER
 from tiltyard.benign import extended_suite, play, utility_under_attack
 from tiltyard.competition import expectations
-from tiltyard.competition.matches import MakeGuardrail, play_defense, play_offense, search
-from tiltyard.guardrails import GUARDRAIL_LADDER, AllowAllGuardrail
+from tiltyard.competition.matches import play_defense, play_offense, search
+from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.judge.trial import Judge
 from tiltyard.ruleset import Ruleset
 from tiltyard.scoring import FULL_SCORE
@@ -89,6 +89,7 @@ class Point(Struct, frozen=True):
     steps: int
     interactions: int
     cells: int
+    """Of the search."""
     breaches: int
 
 
@@ -100,7 +101,8 @@ class Calibration(Struct, frozen=True):
     advice: tuple[Advice, ...]
     contradictions: tuple[str, ...]
     other_seeds: tuple[OtherSeed, ...] = ()
-    convergence: tuple[Point, ...] = ()
+    convergence: dict[str, tuple[Point, ...]] = {}
+    """By guardrail."""
 
 
 def is_defense_in_order(breaches: Sequence[int], false_positives: Sequence[int]) -> bool:
@@ -173,18 +175,14 @@ def measure_seed(seed: int, ruleset: Ruleset) -> OtherSeed:
     )
 
 
-CHECKPOINTS: Final = 16
+CHECKPOINTS: Final = 12
 
 
 def measure_convergence(
-    scenario: Scenario,
-    ruleset: Ruleset,
-    *,
-    make: MakeGuardrail = AllowAllGuardrail,
-    budgets: int = 2,
-    key: str = "",
+    scenario: Scenario, name: str, ruleset: Ruleset, *, budgets: int = 2, key: str = ""
 ) -> tuple[Point, ...]:
-    """Let the baseline run for several budgets, and see when it stops finding."""
+    """Let the baseline run for several budgets against a rung, and see when it stops finding."""
+    make = GUARDRAIL_LADDER[name]
     told: list[Progress] = []
     steps = ruleset.search.steps * budgets
     exploration = search(scenario, make(), ruleset, key=key, steps=steps, report=told.append)

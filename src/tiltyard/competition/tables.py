@@ -56,11 +56,16 @@ def _lines(calibration: Calibration) -> Iterator[str]:
         yield from _other_seeds(calibration.other_seeds)
     if calibration.convergence:
         yield ""
-        yield "## Convergence of the baseline against no guardrail"
+        yield "## Convergence of the baseline"
         yield ""
-        yield "```"
-        yield from curve(calibration.convergence)
-        yield "```"
+        yield "Breaches and cells of the search against steps, over twice the default budget."
+        for name, points in calibration.convergence.items():
+            yield ""
+            yield f"Against {name}:"
+            yield ""
+            yield "```"
+            yield from curve(points)
+            yield "```"
 
 
 def defense_table(calibration: Calibration) -> tuple[list[str], list[list[str]]]:
