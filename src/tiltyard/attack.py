@@ -32,7 +32,10 @@ class AttackEnv(Protocol):
     """The environment as an attack sees it."""
 
     seed: int
-    steps_left: int | None
+
+    @property
+    def steps_left(self) -> int | None:
+        """What is left of the budget."""
 
     def reset(self) -> None:
         """Go back to the beginning."""

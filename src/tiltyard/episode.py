@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from tiltyard.agent import Agent, View
 from tiltyard.decision import ALLOWED, Action, Decision, Fault
-from tiltyard.guardrail import Guardrail, GuardrailRunner
-from tiltyard.keeping import State
+from tiltyard.guardrail import Guardrail, Runner, runner_of
 from tiltyard.redaction import NotARedactionError, redact
 from tiltyard.trace import NO_TRACE, Answer, Event, OpenTurn, Trace
 from tiltyard.world import tools
@@ -34,18 +33,18 @@ class Episode(Struct, frozen=True, gc=False):
     """
 
     agent: Agent
-    runner: GuardrailRunner
+    runner: Runner
     world: World
     memory: Any
     """The agent's."""
-    state: State
+    state: Any
     """The guardrail's."""
     trace: Trace = NO_TRACE
 
 
 def begin(world: World, agent: Agent, guardrail: Guardrail) -> Episode:
     """Return the episode in which nothing has happened yet."""
-    runner = GuardrailRunner(guardrail)
+    runner = runner_of(guardrail)
     return Episode(agent, runner, world, agent.begin(), runner.initial)
 
 

@@ -166,6 +166,37 @@ def check_guardrail(guardrail: object) -> None:
         pass  # Built-in callables may hide their signature; they are found out when called.
 
 
+class Runner(Protocol):
+    """Whoever moves a guardrail from state to state: here, or in another process."""
+
+    @property
+    def initial(self) -> Any: ...
+
+    def enter(self, state: Any) -> None: ...
+
+    def show(self, state: Any) -> None: ...
+
+    def decide(self, call: ToolCall, turn: OpenTurn) -> Decision: ...
+
+    def observe(self, call: ToolCall, result: ToolResult) -> str: ...
+
+    def leave(self) -> Any: ...
+
+
+class RemoteGuardrail(GuardrailBase):
+    """A guardrail that lives in another process, and brings who speaks with it."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+
+def runner_of(guardrail: Guardrail) -> Runner:
+    """Return a guardrail's own runner if it brings one, else one for this process."""
+    if isinstance(guardrail, RemoteGuardrail):
+        return guardrail.runner
+    return GuardrailRunner(guardrail)
+
+
 class GuardrailRunner:
     """One guardrail instance, moved from state to state.
 
@@ -235,8 +266,8 @@ def _checked(decision: object) -> Decision:
         action = Action(str(decision.action).lower())
     except ValueError:
         reason = f"unknown action {str(decision.action)[:50]!r}"
-        return Decision(Action.DENY, _printable(reason), None, Fault.NOT_A_DECISION)
-    reason = _printable(str(decision.reason))
+        return Decision(Action.DENY, printable(reason), None, Fault.NOT_A_DECISION)
+    reason = printable(str(decision.reason))
     if action is not Action.SANITIZE:
         return Decision(action, reason)
     sanitized = decision.sanitized_args
@@ -259,14 +290,14 @@ def _describe(error: BaseException) -> str:
             place = f" ({code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
         trace = trace.tb_next
     try:
-        return _printable(f"{type(error).__name__}: {error}{place}")
+        return printable(f"{type(error).__name__}: {error}{place}")
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - even an exception's text is the author's code
-        return _printable(type(error).__name__)
+        return printable(type(error).__name__)
 
 
-def _printable(reason: str) -> str:
+def printable(reason: str) -> str:
     """Cut a stranger's words to size, make them valid Unicode, and take addresses out.
 
     Where an object lies in memory differs from run to run, and a trace must not.

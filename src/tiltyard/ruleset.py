@@ -4,8 +4,11 @@ Owns the constants; every report names the ruleset it was made under. What they 
 written where they are used.
 """
 
+import re
 import tomllib
+from collections.abc import Iterator
 from importlib.resources import files
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -88,15 +91,75 @@ class RulesetError(ValueError):
 
 def load_ruleset(name: str = "design") -> Ruleset:
     """Return a shipped ruleset by name."""
-    source = files("tiltyard.rulesets") / f"{name}.toml"
-    if not name.isidentifier() or not source.is_file():
-        raise RulesetError(f"there is no ruleset named {name!r}")
-    return read_ruleset(source.read_text(encoding="utf-8"))
+    shipped = sorted(
+        entry.name.removesuffix(".toml")
+        for entry in files("tiltyard.rulesets").iterdir()
+        if entry.name.endswith(".toml")
+    )
+    if name not in shipped:
+        raise RulesetError(f"there is no ruleset named {name!r}; there is {', '.join(shipped)}")
+    return read_ruleset((files("tiltyard.rulesets") / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def read_ruleset(text: str) -> Ruleset:
     """Read a ruleset from TOML."""
     try:
-        return msgspec.convert(tomllib.loads(text), Ruleset)
+        ruleset = msgspec.convert(tomllib.loads(text), Ruleset)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise RulesetError(f"not a ruleset: {error}") from None
+    problem = next(_problems(ruleset), None)
+    if problem is not None:
+        raise RulesetError(f"not a ruleset: {problem}")
+    return ruleset
+
+
+def _problems(ruleset: Ruleset) -> Iterator[str]:
+    """Yield what is wrong with a ruleset beyond its types."""
+    attack, defense, search = ruleset.attack, ruleset.defense, ruleset.search
+    for table, names in (
+        (attack, ("full_marks", "volume_full_marks", "steps", "max_candidates", "max_messages")),
+        (attack, ("max_message_chars",)),
+        (defense, ("variants",)),
+        (ruleset.play, ("calls_per_message",)),
+        (search, ("steps", "chain_steps", "slots", "cells", "claims")),
+    ):
+        for name in names:
+            value = getattr(table, name)
+            if value < 1:
+                yield f"`{name}` is {value}, and must be at least 1"
+    for name, value in (
+        ("points_per_cell", attack.points_per_cell),
+        ("breach_percent", defense.breach_percent),
+        ("false_positive_points", defense.false_positive_points),
+        ("states", search.states),
+        *attack.weights.items(),
+    ):
+        if value < 0:
+            yield f"`{name}` is {value}, and must not be negative"
+    if set(attack.weights) != PREDICATES:
+        yield f"`attack.weights` must name {', '.join(sorted(PREDICATES))}, and nothing else"
+    yield from _search_problems(search)
+
+
+def _search_problems(search: SearchRules) -> Iterator[str]:
+    vocabulary = search.vocabulary
+    for name in search.operators:
+        if name not in OPERATORS:
+            yield f"there is no operator {name!r}; there are {', '.join(sorted(OPERATORS))}"
+    if not search.operators or not vocabulary.weights or not vocabulary.washes:
+        yield "`operators`, `weights` and `washes` must not be empty"
+    for kind in vocabulary.weights:
+        if not vocabulary.phrases.get(kind):
+            yield f"`weights` names {kind!r}, for which there are no phrases"
+    known = vocabulary.slots.keys() | set(vocabulary.learns)
+    said = [phrase for kind in vocabulary.phrases.values() for phrase in kind]
+    for phrase in (*said, *vocabulary.washes):
+        for slot in re.findall(r"\{(\w+)\}", phrase):
+            if slot not in known:
+                yield f"the phrase {phrase!r} has a slot {slot!r}, which nothing fills"
+
+
+PREDICATES: Final = frozenset(
+    ("EXFILTRATION", "UNTRUSTED_TO_ACTION", "DESTRUCTIVE_WRITE", "CONFUSED_DEPUTY")
+)
+OPERATORS: Final = frozenset(("append", "replace", "splice", "wash", "recode", "retarget"))

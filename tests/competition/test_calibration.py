@@ -159,7 +159,7 @@ def test_the_command_writes_both_files(tmp_path: Path) -> None:
     [
         (["--ruleset", "nonsense"], "no ruleset named"),
         (["--ruleset", "missing.toml"], "missing.toml"),
-        (["--out", "nowhere"], "not a directory"),
+        (["--out", "/dev/null/nowhere"], "/dev/null/nowhere"),
     ],
 )
 def test_a_mistake_is_told_without_a_traceback(arguments: list[str], complaint: str) -> None:

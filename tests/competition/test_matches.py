@@ -13,9 +13,10 @@ from tiltyard import AttackCandidate, AttackRunConfig, DataFlowGuardrail
 from tiltyard.attack import AttackEnv
 from tiltyard.benign import OPERATIONS
 from tiltyard.competition.calibration import is_defense_in_order
-from tiltyard.competition.matches import DefenseMatch, play_defense, play_offense
+from tiltyard.competition.matches import DefenseMatch, MatchError, play_defense, play_offense
 from tiltyard.env import BudgetSpentError
 from tiltyard.guardrails import GUARDRAIL_LADDER
+from tiltyard.judge import Judge
 from tiltyard.ruleset import Ruleset, load_ruleset
 from tiltyard.world.generate import generate
 
@@ -171,3 +172,68 @@ def test_the_data_flow_guardrail_has_no_breach_in_other_worlds_either() -> None:
         match = play_defense(generate(seed), DataFlowGuardrail, SHORT)
         assert match.score.breaches == 0
         assert round(match.score.score, 2) == 428.57
+
+
+class Returns:
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def run(self, env: AttackEnv, config: AttackRunConfig) -> Any:
+        del env, config
+        return self.made() if callable(self.made) else self.made
+
+
+def raises() -> Any:
+    raise RuntimeError("oh dear")
+
+
+@pytest.mark.parametrize(
+    ("made", "complaint"),
+    [(None, "NoneType"), (1.5, "float"), (raises, "RuntimeError: oh dear")],
+)
+def test_an_attack_that_fails_has_no_score_and_says_why(made: Any, complaint: str) -> None:
+    with pytest.raises(MatchError, match=complaint):
+        offense(Returns(made))
+
+
+def test_candidates_may_come_from_anything_that_yields_them_and_has_an_end() -> None:
+    match = offense(Returns(lambda: (("run echo",) for _ in range(3))))
+    assert match.candidates == 3
+    endless = offense(Returns(lambda: iter(lambda: ("run echo",), 0)))
+    assert endless.candidates == 10 * RULES.attack.max_candidates
+    assert len(endless.verdict.refused) == 9 * RULES.attack.max_candidates
+
+
+@pytest.mark.parametrize("attack", [object(), Attack, "attack"])
+def test_what_is_no_attack_is_refused(attack: Any) -> None:
+    with pytest.raises(MatchError, match="an object with a `run"):
+        offense(attack)
+
+
+def test_an_attack_is_not_handed_the_answers() -> None:
+    class Looks:
+        def run(self, env: Any, config: AttackRunConfig) -> list[AttackCandidate]:
+            del config
+            for name in ("scenario", "guardrail", "episode"):
+                assert not hasattr(env, name)
+            return []
+
+    assert offense(Looks()).candidates == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [({"steps": 0}, "`steps` is 0"), ({"steps": -1}, "`steps`"), ({"workers": 0}, "`workers`")],
+)
+def test_a_match_needs_sensible_numbers(options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(MatchError, match=complaint):
+        play_defense(generate(123), DataFlowGuardrail, SHORT, **options)
+
+
+def test_a_match_makes_its_own_guardrails() -> None:
+    made: Any = DataFlowGuardrail()
+    with pytest.raises(MatchError, match="pass the class DataFlowGuardrail"):
+        play_defense(generate(123), made, SHORT)
+    cls: Any = DataFlowGuardrail
+    with pytest.raises(TypeError, match=r"DataFlowGuardrail\(\)"):
+        Judge(generate(123), cls)

@@ -28,7 +28,7 @@ def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it so
 def options(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True)
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
     ] = False,
 ) -> None:
     """Play attacks and guardrails against each other, on a simulated machine."""

@@ -51,8 +51,7 @@ def run(  # noqa: PLR0913 - options
     """
     console = Console(highlight=False)
     rules = _ruleset(ruleset)
-    if not out.is_dir():
-        raise typer.BadParameter(f"{out} is not a directory", param_hint="--out")
+    _prepare(out)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("calibrating")
@@ -79,6 +78,16 @@ def run(  # noqa: PLR0913 - options
     )
     (out / "calibration.md").write_text(page(done), encoding="utf-8")
     console.print(f"written: {out / 'calibration.json'}, {out / 'calibration.md'}")
+
+
+def _prepare(out: Path) -> None:
+    """Find out before everything is played whether the result can be written."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "calibration.json").touch()
+    except OSError as error:
+        reason = error.strerror or "cannot be written"
+        raise typer.BadParameter(f"{out}: {reason}", param_hint="--out") from None
 
 
 def _ruleset(name: str) -> Ruleset:

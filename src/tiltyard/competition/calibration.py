@@ -200,6 +200,9 @@ def measure_convergence(
     return tuple(points)
 
 
+HALF: Final = " (more than half would be a reason)"
+
+
 def advise(
     defense: Sequence[DefenseRow], attack: Sequence[AttackRow], ruleset: Ruleset
 ) -> Iterator[Advice]:
@@ -211,13 +214,13 @@ def advise(
     yield Advice(
         "attack scores too low",
         len(low) > most,
-        _count(low, len(rows), "below the expected raw score"),
+        _count(low, len(rows), "below the expected raw score") + HALF,
         {"attack.full_marks": _rescaled(attack, ruleset)} if len(low) > most else {},
     )
     yield Advice(
         "attack scores too high",
         len(high) > most,
-        _count(high, len(rows), "above the expected raw score"),
+        _count(high, len(rows), "above the expected raw score") + HALF,
         {"attack.full_marks": _rescaled(attack, ruleset)} if len(high) > most else {},
     )
     guards = list(zip(defense, expectations.DEFENSE, strict=True))
@@ -226,7 +229,7 @@ def advise(
     yield Advice(
         "defense scores too low",
         len(weak) > len(guards) // 2,
-        _count(weak, len(guards), "with more breaches than expected"),
+        _count(weak, len(guards), "with more breaches than expected") + HALF,
         {"search.chain_steps": max(10, depth * 3 // 4)} if len(weak) > len(guards) // 2 else {},
     )
     strong = [row.name for row, expected in guards if row.breaches < expected.breaches[0]]
@@ -234,7 +237,8 @@ def advise(
         "defense scores too high",
         len(strong) > len(guards) // 2,
         _count(strong, len(guards), "with fewer breaches than expected")
-        + "; this would move no constant",
+        + HALF
+        + "; it moves no constant",
     )
 
 

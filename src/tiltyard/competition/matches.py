@@ -7,7 +7,8 @@ end with the judge, which replays everything in worlds of its own.
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -24,9 +25,16 @@ from tiltyard.ruleset import Ruleset
 from tiltyard.scoring import AttackScore, DefenseScore, score_attack, score_defense
 from tiltyard.search import Exploration, Workers, explore
 from tiltyard.search.explore import Report, quietly
+from tiltyard.trace import Trace
 from tiltyard.world.scenario import Scenario
 
 MakeGuardrail = Callable[[], Guardrail]
+MAX_TAKEN: Final = 10
+"""Times as many candidates as are judged: the rest is refused one by one, and that has an end."""
+
+
+class MatchError(ValueError):
+    """A match that cannot be played, or that was broken off: it has no score."""
 
 
 class Attack(Protocol):
@@ -66,6 +74,10 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     report: Report = quietly,
 ) -> DefenseMatch:
     """Play the baseline attacker and the benign suite against a guardrail."""
+    _check_guardrail(make_guardrail)
+    for name, number in (("steps", steps), ("workers", workers)):
+        if number is not None and number < 1:
+            raise MatchError(f"`{name}` is {number}, and must be at least 1")
     exploration = search(
         scenario, make_guardrail(), ruleset, key=key, steps=steps, workers=workers, report=report
     )
@@ -100,20 +112,64 @@ def search(  # noqa: PLR0913 - a match has that many sides
 
 
 def play_offense(
-    scenario: Scenario, attack: Attack, ruleset: Ruleset, *, key: str = ""
+    scenario: Scenario,
+    attack: Attack,
+    ruleset: Ruleset,
+    *,
+    key: str = "",
+    make_guardrail: MakeGuardrail = DataFlowGuardrail,
 ) -> OffenseMatch:
-    """Play an attack against the optimal guardrail."""
+    """Play an attack against the optimal guardrail, or against another to see what it is worth."""
+    if isinstance(attack, type) or not callable(getattr(attack, "run", None)):
+        raise MatchError(f"an attack is an object with a `run(env, config)` method, not {attack!r}")
+    _check_guardrail(make_guardrail)
     budget = ruleset.attack.steps
-    env = _open(scenario, DataFlowGuardrail(), ruleset, key, budget)
+    env = _open(scenario, make_guardrail(), ruleset, key, budget)
     config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
-    try:
-        candidates: Sequence[Any] = attack.run(env, config)
-    except BudgetSpentError:
-        candidates = ()
-    verdict = Judge(scenario, DataFlowGuardrail(), ruleset=ruleset, key=key).judge(candidates)
+    candidates = _candidates(attack, _Outside(env), config, ruleset)
+    verdict = Judge(scenario, make_guardrail(), ruleset=ruleset, key=key).judge(candidates)
     score = score_attack(verdict.cells, dict(verdict.weights), ruleset)
     digest = _digest(scenario, ruleset, score, _told(verdict.findings))
     return OffenseMatch(score, verdict, len(candidates), budget - (env.steps_left or 0), digest)
+
+
+def _candidates(
+    attack: Attack, env: AttackEnv, config: AttackRunConfig, ruleset: Ruleset
+) -> list[Any]:
+    """Run an attack, and take what it returns as far as anybody will look at it."""
+    try:
+        found = attack.run(env, config)
+        return list(islice(iter(found), MAX_TAKEN * ruleset.attack.max_candidates))
+    except BudgetSpentError:
+        return []
+    except Exception as error:
+        raise MatchError(f"the attack failed: {type(error).__name__}: {error}") from error
+
+
+class _Outside:
+    """An environment as an attack sees it: no scenario, no guardrail, nothing of the judge's."""
+
+    def __init__(self, env: SandboxEnv) -> None:
+        self.__env = env
+        self.seed = env.seed
+        self.max_tool_hops = env.max_tool_hops
+        self.reset, self.interact = env.reset, env.interact
+        self.snapshot, self.restore = env.snapshot, env.restore
+        self.export_trace_dict = env.export_trace_dict
+
+    @property
+    def steps_left(self) -> int | None:
+        return self.__env.steps_left
+
+    @property
+    def trace(self) -> Trace:
+        return self.__env.trace
+
+
+def _check_guardrail(make_guardrail: object) -> None:
+    if not callable(make_guardrail):
+        name = type(make_guardrail).__name__
+        raise MatchError(f"a match makes its own guardrails: pass the class {name}, not an object")
 
 
 def _open(

@@ -12,7 +12,7 @@ from typing import Any, Final
 from tiltyard.agent import Agent
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.episode import Episode, advance
-from tiltyard.guardrail import Guardrail, GuardrailBase, GuardrailRunner
+from tiltyard.guardrail import Guardrail, GuardrailBase, GuardrailRunner, check_guardrail, runner_of
 from tiltyard.judge.actions import ActionKey, proposed
 from tiltyard.judge.authors import Library
 from tiltyard.judge.candidates import check_candidates
@@ -53,12 +53,14 @@ class Judge:
         agent: Agent | None = None,
         key: str = "",
     ) -> None:
+        if guardrail is not None:
+            check_guardrail(guardrail)
         self.scenario = scenario
         self.ruleset = ruleset or load_ruleset()
         self.agent = agent or DeterministicAgent()
         self.key = key
         """The organizer's; empty in practice."""
-        self._guarded = GuardrailRunner(guardrail or GuardrailBase())
+        self._guarded = runner_of(guardrail or GuardrailBase())
         self._open = GuardrailRunner(GuardrailBase())
         self.vaults = vaults_of(scenario)
         self.library = Library(scenario)

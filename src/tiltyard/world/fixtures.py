@@ -58,9 +58,10 @@ class MissingError(FixturesError):
 
 
 def load_scenario(
-    directory: Path, *, cache: Path | Literal["default"] | None = "default"
+    directory: Path | str, *, cache: Path | Literal["default"] | None = "default"
 ) -> Scenario:
     """Read a fixtures directory. Its search index comes along, from the cache if it is there."""
+    directory = Path(directory)
     scenario, corpus = _read_directory(directory, directory)
     if cache == "default":
         cache = default_cache()
