@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tiltyard import __version__
-from tiltyard.cli import calibrate, demo, scenario
+from tiltyard.cli import calibrate, demo, doctor, scenario
 
 app = typer.Typer(
     name="tiltyard",
@@ -15,6 +15,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.run)
 app.command("calibrate")(calibrate.run)
+app.command("doctor")(doctor.run)
 app.add_typer(scenario.app, name="scenario")
 
 

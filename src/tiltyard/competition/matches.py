@@ -21,10 +21,12 @@ from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.findings import Finding, Verdict
 from tiltyard.judge.rotation import rotated
 from tiltyard.judge.trial import Judge
+from tiltyard.keeping import StateError
 from tiltyard.ruleset import Ruleset
 from tiltyard.scoring import AttackScore, DefenseScore, score_attack, score_defense
 from tiltyard.search import Exploration, Workers, explore
 from tiltyard.search.explore import Report, quietly
+from tiltyard.search.workers import WorkerError
 from tiltyard.trace import Trace
 from tiltyard.world.scenario import Scenario
 
@@ -105,10 +107,13 @@ def search(  # noqa: PLR0913 - a match has that many sides
     """Let the baseline attacker look for breaches, in a world with secrets of its own."""
     env = _open(scenario, guardrail, ruleset, key)
     names = ruleset.id, scenario.digest, key
-    if workers == 1:
-        return explore(env, ruleset.search, names, steps=steps, report=report)
-    with Workers(env, ruleset.search, workers) as players:
-        return explore(env, ruleset.search, names, steps=steps, players=players, report=report)
+    try:
+        if workers == 1:
+            return explore(env, ruleset.search, names, steps=steps, report=report)
+        with Workers(env, ruleset.search, workers) as players:
+            return explore(env, ruleset.search, names, steps=steps, players=players, report=report)
+    except (StateError, WorkerError) as error:
+        raise MatchError(f"the search failed: {error}") from error
 
 
 def play_offense(

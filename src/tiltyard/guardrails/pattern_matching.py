@@ -26,6 +26,7 @@ ORDERS: Final = (
         r"\b(?:write|save|store|copy)\b[^!?\n]*?\b(?:to|into|in|as|file)\s+([\w-]+(?:/[\w-]+)*\.\w+)",
         re.IGNORECASE,
     ),
+    re.compile(r"\b(?:run|execute)\s+(?:the\s+command\s+)?`([^`\n]+)`", re.IGNORECASE),
     re.compile(
         r"\b(?:delete|remove)\s+(?:the\s+)?(?:file\s+)?([\w-]+(?:/[\w-]+)*\.\w+)", re.IGNORECASE
     ),

@@ -1,8 +1,9 @@
 """Taint from what was read lately, with a window: the classic, and its classic hole.
 
-Whatever follows something untrusted, in the same message or the next, is tainted, and a tainted
-call passes only if the user asked for it. Content makes no difference, so no spelling helps. But
-the window closes: an order that waits until a harmless message has gone by is forgotten.
+Whatever follows something untrusted, in the same message or the next two, is tainted, and a tainted
+call passes only if the user asked for it. Content makes no difference, so no spelling helps, and a
+file that was written meanwhile carries the taint. But the window closes: an order that waits until
+a harmless message has gone by is forgotten.
 """
 
 import re
@@ -18,8 +19,9 @@ from tiltyard.guardrails.simple_rules import (
 )
 
 UNTRUSTED: Final = frozenset(("web", "email"))
-WINDOW: Final = 2
+WINDOW: Final = 3
 """Messages for which taint lasts, the one it came with included."""
+MAX_CARRIERS: Final = 64
 DANGEROUS: Final = frozenset(("email.send", "http.post", "shell.run"))
 HARMLESS: Final = re.compile(r"\s*(?:ls|pwd|whoami|date|echo)\b[^|;&<>]*")
 """Commands that only look around."""
@@ -38,6 +40,8 @@ class TaintTrackingGuardrail(GuardrailBase):
         """Which of the user's messages is being worked on, from 1."""
         self.tainted = 0
         """During which of them something untrusted was read last."""
+        self.carriers: tuple[str, ...] = ()
+        """Files that were written meanwhile: to read one is to read something untrusted."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         self.message = len(context.user_messages)
@@ -47,16 +51,26 @@ class TaintTrackingGuardrail(GuardrailBase):
         target = target_of(tool_name, tool_args)
         if tool_name == "fs.write" and not is_named(target, context):
             return Decision.deny(f"the user did not ask to write {target}")
-        is_tainted = self.tainted and self.message - self.tainted < WINDOW
-        if is_tainted and tool_name in DANGEROUS and not _is_asked(tool_name, target, context):
+        if (
+            self._is_tainted()
+            and tool_name in DANGEROUS
+            and not _is_asked(tool_name, target, context)
+        ):
             return Decision.deny(f"{tool_name} so soon after untrusted input")
         return Decision.allow()
 
     def observe(self, tool_name: str, tool_args: dict[str, Any], result: Result) -> None:
-        """Remember when something untrusted was read."""
-        del tool_name, tool_args
-        if result.ok and result.source in UNTRUSTED:
+        """Remember when something untrusted was read, and where it went."""
+        if not result.ok:
+            return
+        path = str(tool_args.get("path", ""))
+        if result.source in UNTRUSTED or (tool_name == "fs.read" and path in self.carriers):
             self.tainted = self.message
+        elif tool_name == "fs.write" and self._is_tainted() and path not in self.carriers:
+            self.carriers = (*self.carriers, path)[-MAX_CARRIERS:]
+
+    def _is_tainted(self) -> bool:
+        return bool(self.tainted) and self.message - self.tainted < WINDOW
 
 
 def _is_asked(tool_name: str, target: str, context: Context) -> bool:

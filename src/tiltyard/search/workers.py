@@ -23,7 +23,7 @@ from tiltyard.search.player import Played, Player
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _MOVES: Final = msgspec.msgpack.Decoder(list[Move])
-_PLAYED: Final = msgspec.msgpack.Decoder(list[Played])
+_ANSWER: Final = msgspec.msgpack.Decoder(list[Played] | str)
 
 
 class WorkerError(RuntimeError):
@@ -59,7 +59,10 @@ class Workers:
             for pipe, share in zip(self._pipes, shares, strict=True):
                 pipe.send_bytes(_ENCODER.encode([moves[slot] for slot in share]))
             for pipe, share in zip(self._pipes, shares, strict=True):
-                results.update(zip(share, _PLAYED.decode(pipe.recv_bytes()), strict=True))
+                answer = _ANSWER.decode(pipe.recv_bytes())
+                if isinstance(answer, str):
+                    raise WorkerError(answer)
+                results.update(zip(share, answer, strict=True))
         except (EOFError, OSError) as error:
             raise WorkerError("a search worker ended early") from error
         return [results[slot] for slot in range(len(moves))]
@@ -87,6 +90,10 @@ def _serve(pipe: Connection, env: AttackEnv, rules: SearchRules) -> None:
     try:
         while True:
             moves = _MOVES.decode(pipe.recv_bytes())
-            pipe.send_bytes(_ENCODER.encode(player.play(moves)))
+            try:
+                answer: list[Played] | str = player.play(moves)
+            except Exception as error:  # noqa: BLE001 - told to whoever waits for the answer
+                answer = f"{type(error).__name__}: {error}"
+            pipe.send_bytes(_ENCODER.encode(answer))
     except (EOFError, OSError, KeyboardInterrupt):
         pass
