@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import jail
 import judge
 import kernel
 import search
@@ -19,7 +20,12 @@ def main() -> None:
     parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md too")
     parser.add_argument("--only", help="measure one section alone")
     options = parser.parse_args()
-    sections = {**kernel.sections(options.rounds), **judge.sections(), **search.sections()}
+    sections = {
+        **kernel.sections(options.rounds),
+        **judge.sections(),
+        **search.sections(),
+        **jail.sections(),
+    }
     if options.only:
         sections = {options.only: sections[options.only]}
     rows, results = [], {}

@@ -1,0 +1,145 @@
+"""The jail: what it costs to ask a guardrail, or to be asked by an attack, in another process."""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from table import Measured, Row
+from tiltyard import AttackRunConfig, SandboxEnv
+from tiltyard.competition.matches import play_defense
+from tiltyard.isolation.house import GuestHouse
+from tiltyard.isolation.submissions import Submission, Track, open_submission
+from tiltyard.isolation.wire import Begin, Decide, Enter
+from tiltyard.ruleset import load_ruleset
+from tiltyard.world.generate import generate
+
+GUARDRAIL = """
+from tiltyard import Decision
+
+class Guardrail:
+    \"\"\"Reads its context and keeps state.\"\"\"
+
+    def __init__(self):
+        self.tainted = False
+        self.calls = 0
+
+    def decide(self, tool_name, tool_args, context):
+        self.calls += 1
+        named = any(str(value)[:20] in context.last_user for value in tool_args.values())
+        if self.tainted and context.side_effect in ("SHARE", "WRITE", "EXEC") and not named:
+            return Decision.deny("tainted by " + ",".join(context.recent_sources))
+        return Decision.allow()
+
+    def observe(self, tool_name, tool_args, result):
+        self.tainted = self.tainted or result.source in ("web", "email")
+"""
+ATTACK = """
+class AttackAlgorithm:
+    def run(self, env, config):
+        while env.steps_left:
+            env.interact("read file readme")
+        return []
+"""
+ATTACK_STEPS = 10_000
+
+
+@contextmanager
+def house(track: Track, source: str) -> Iterator[GuestHouse]:
+    with tempfile.TemporaryDirectory(prefix="tiltyard-bench-") as name:
+        root = Path(name)
+        root.chmod(0o755)
+        (root / "source").mkdir()
+        (root / "source" / f"{track}.py").write_text(source, encoding="utf-8")
+        submission: Submission = open_submission(root / "source", root / "opened")
+        with GuestHouse(submission, track) as made:
+            yield made
+
+
+def measure_match() -> Measured:
+    """Play the same default match twice: in this process, and with the guardrail in its jail."""
+    scenario, ruleset = generate(123), load_ruleset()
+    names: dict[str, Any] = {}
+    exec(GUARDRAIL, names)  # noqa: S102 - our own text
+    start = time.perf_counter()
+    plain = play_defense(scenario, names["Guardrail"], ruleset)
+    in_process = time.perf_counter() - start
+    with house("guardrail", GUARDRAIL) as guests:
+        start = time.perf_counter()
+        jailed = play_defense(scenario, guests.guardrail, ruleset)
+        in_jail = time.perf_counter() - start
+    assert jailed.digest == plain.digest
+    ratio = in_jail / in_process
+    row = Row(
+        "a default defense match with the guardrail jailed, same digest",
+        "",
+        f"{in_jail:.1f} s, {in_process:.1f} s in process",
+        f"{ratio:.1f} x",
+        "<= 3 x",
+        ratio <= 3,
+    )
+    return row, {"in_process": in_process, "in_jail": in_jail, "ratio": ratio}
+
+
+def measure_decide() -> Measured:
+    with house("guardrail", GUARDRAIL) as guests:
+        session = guests.open()
+        times = []
+        for _ in range(5_000):
+            frame = Decide([Enter(0), Begin("run echo")], "shell.run", {"cmd": "echo"})
+            start = time.perf_counter()
+            session.ask(frame, "decide shell.run")
+            times.append(time.perf_counter() - start)
+    median = statistics.median(times) * 1e6
+    row = Row("a jailed decision, median", "", f"{median:.0f} us", "", "< 40 us", median < 40)
+    return row, {"microseconds": median}
+
+
+def measure_start() -> Measured:
+    times = []
+    for _ in range(8):
+        with house("guardrail", GUARDRAIL) as guests:
+            start = time.perf_counter()
+            guests._spare = 0  # noqa: SLF001 - nobody else must start meanwhile
+            guests.open()
+            times.append(time.perf_counter() - start)
+    median = statistics.median(times) * 1e3
+    row = Row(
+        "a guest's cold start, submission loaded",
+        "",
+        f"{median:.0f} ms",
+        "",
+        "< 250 ms",
+        median < 250,
+    )
+    return row, {"milliseconds": median}
+
+
+def measure_attack() -> Measured:
+    env = SandboxEnv(max_steps=ATTACK_STEPS)
+    with house("attack", ATTACK) as guests:
+        attack = guests.attack()
+        start = time.perf_counter()
+        attack.run(env, AttackRunConfig(max_steps=ATTACK_STEPS))
+        rate = ATTACK_STEPS / (time.perf_counter() - start)
+    row = Row(
+        "interactions of a jailed attack, its start included",
+        "",
+        f"{rate:,.0f} a second",
+        "",
+        ">= 5,000",
+        rate >= 5_000,
+    )
+    return row, {"per_second": rate}
+
+
+def sections() -> dict[str, Callable[[], Measured]]:
+    return {
+        "jailed_match": measure_match,
+        "jailed_decision": measure_decide,
+        "cold_start": measure_start,
+        "jailed_attack": measure_attack,
+    }

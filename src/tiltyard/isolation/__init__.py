@@ -1,0 +1,1 @@
+"""Running a stranger's code: confined, or not at all."""

@@ -1,0 +1,116 @@
+"""An attack in a jail, from the judge's side: its environment's calls come back over the wire."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import structs
+
+from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
+from tiltyard.env import BudgetSpentError
+from tiltyard.isolation.session import Session
+from tiltyard.isolation.wire import Asked, Done, Given, Run
+from tiltyard.trace import public
+from tiltyard.world.state import Posted
+
+MAX_SNAPSHOTS: Final = 200_000
+MAX_ANSWER_CHARS: Final = 150_000
+MAX_CANDIDATES: Final = 20_000
+
+
+class JailedAttack:
+    """A submission's attack: use it wherever an attack is wanted."""
+
+    def __init__(self, open_session: Callable[[], Session]) -> None:
+        self._open = open_session
+
+    def run(self, env: AttackEnv, config: AttackRunConfig) -> list[Any]:
+        """Let the attack run, answer what it asks, and return what it found."""
+        session = self._open()
+        try:
+            return _Host(session, env).serve(config)
+        finally:
+            session.close()
+
+
+class _Host:
+    """Answers one attack."""
+
+    def __init__(self, session: Session, env: AttackEnv) -> None:
+        self._session = session
+        self._env = env
+        self._snapshots: list[Any] = []
+        self._rest: list[Any] = []
+        """Events that did not fit into the last answer."""
+
+    def serve(self, config: AttackRunConfig) -> list[Any]:
+        env = self._env
+        env.reset()
+        frame: Any = Run(env.seed, config.max_steps, config.max_tool_hops, config.time_budget_s)
+        found: list[Any] = []
+        while True:
+            asked = self._session.ask(frame, "run")
+            if isinstance(asked, Done):
+                found += map(_candidate, asked.candidates[: MAX_CANDIDATES - len(found)])
+                if not asked.more or len(found) >= MAX_CANDIDATES:
+                    return found
+                frame = Given()
+                continue
+            if not isinstance(asked, Asked):
+                raise self._session.failed("said something that no attack says", "run")
+            try:
+                frame = self._answer(asked)
+            except BudgetSpentError:
+                frame = Given(error="budget", steps_left=0)
+            except (TypeError, ValueError) as error:
+                frame = Given(error=str(error)[:500], steps_left=env.steps_left)
+
+    def _answer(self, asked: Asked) -> Given:
+        env = self._env
+        if asked.what == "interact":
+            done = env.interact(asked.message, asked.max_tool_hops or None)
+            turn = done.after.turn_events
+            self._rest = [structs.astuple(public(event)) for event in turn]
+            egress = [
+                (effect.url.string, effect.data.string)
+                for event in turn
+                for effect in event.effects
+                if isinstance(effect, Posted)
+            ]
+            return self._some(Given([], done.answer, done.total_tool_events, egress))
+        if asked.what == "more":
+            return self._some(Given())
+        given = Given(steps_left=env.steps_left)
+        if asked.what == "snapshot":
+            if len(self._snapshots) >= MAX_SNAPSHOTS:
+                raise ValueError(f"more than {MAX_SNAPSHOTS:,} snapshots")
+            self._snapshots.append(env.snapshot())
+            return structs.replace(given, number=len(self._snapshots) - 1)
+        if asked.what == "restore":
+            if not 0 <= asked.number < len(self._snapshots):
+                raise ValueError("there is no such snapshot")
+            env.restore(self._snapshots[asked.number])
+        elif asked.what == "reset":
+            env.reset()
+        else:
+            raise ValueError("there is no such question")
+        return given
+
+    def _some(self, given: Given) -> Given:
+        """Put as many of the waiting events into an answer as fit."""
+        taken, chars = 0, sum(len(url) + len(data) for url, data in given.egress)
+        for fields in self._rest:
+            chars += 200 + len(fields[5]) + sum(len(str(value)) for value in fields[3].values())
+            if taken and chars > MAX_ANSWER_CHARS:
+                break
+            taken += 1
+        events, self._rest = self._rest[:taken], self._rest[taken:]
+        return structs.replace(
+            given, events=events, more=bool(self._rest), steps_left=self._env.steps_left
+        )
+
+
+def _candidate(found: Any) -> Any:
+    """Return what may be a candidate; the judge refuses what is none."""
+    if isinstance(found, list) and all(isinstance(message, str) for message in found):
+        return AttackCandidate(tuple(found))
+    return found

@@ -1,0 +1,107 @@
+"""A guest and the wire to it, with what is told when it fails.
+
+A guest that dies, hangs, misses a deadline or breaks the protocol is ended, and the match with
+it: no score, and a verdict that tells the author what they must know.
+"""
+
+import builtins
+import re
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tiltyard.guardrail import GuardrailGoneError
+from tiltyard.isolation.jail import Guest
+from tiltyard.isolation.wire import (
+    Channel,
+    Failed,
+    FromGuest,
+    GoneError,
+    LateError,
+    Load,
+    MalformedError,
+    Ready,
+    WireError,
+)
+
+OUTPUT_CHARS: Final = 2_000
+_LINE: Final = re.compile(r'^  File "([\w./-]{1,200}\.py)", line (\d{1,7}), in ', re.MULTILINE)
+
+
+class Deadlines(Struct, frozen=True):
+    """Seconds. A watchdog, and never a decision."""
+
+    load: float = 30.0
+    answer: float = 20.0
+
+
+class GuestError(GuardrailGoneError):
+    """A guest failed, and why: everything its author must know."""
+
+    def __init__(self, kind: str, message: str, *, call: str, traceback: str, output: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        """`import`, `class`, `construct`, `run`, `died`, `deadline` or `protocol`."""
+        self.call = call
+        """What it was doing."""
+        self.traceback = traceback
+        self.output = output
+        """The end of what it printed."""
+
+    @property
+    def official(self) -> str:
+        """What may be told of a match in a hidden world: no word of the guest's own.
+
+        The kind of failure, the exception if it is one that everybody knows, and the line.
+        """
+        name = str(self).partition(":")[0]
+        known = getattr(builtins, name, None)
+        if not (isinstance(known, type) and issubclass(known, BaseException)):
+            return self.kind
+        lines = _LINE.findall(self.traceback)
+        place = f" on line {lines[-1][1]} of {lines[-1][0]}" if lines else ""
+        return f"{self.kind}: {name}{place}"
+
+
+_KINDS: Final = ((LateError, "deadline"), (MalformedError, "protocol"), (GoneError, "died"))
+
+
+class Session:
+    """One guest, from its start to its end."""
+
+    def __init__(self, guest: Guest, load: Load, deadlines: Deadlines | None = None) -> None:
+        self.guest = guest
+        self.closed = False
+        self.deadlines = deadlines or Deadlines()
+        self._wire: Channel[Any] = Channel(guest.from_guest, guest.to_guest, FromGuest)
+        answer = self._exchange(load, f"load {load.module}", self.deadlines.load)
+        if not isinstance(answer, Ready):
+            raise self.failed("did not say that it is ready", f"load {load.module}")
+
+    def ask(self, frame: Any, call: str) -> Any:
+        """Send a frame and wait for the answer."""
+        return self._exchange(frame, call, self.deadlines.answer)
+
+    def _exchange(self, frame: Any, call: str, seconds: float) -> Any:
+        try:
+            self._wire.send(frame, seconds)
+            answer = self._wire.receive(seconds)
+        except WireError as error:
+            kind = next(name for known, name in _KINDS if isinstance(error, known))
+            raise self._error(kind, f"{error} ({call})", call) from None
+        if isinstance(answer, Failed):
+            said = f"{answer.message[:500]}"
+            raise self._error(answer.stage[:20], said, call, answer.traceback[:10_000])
+        return answer
+
+    def failed(self, what: str, call: str) -> GuestError:
+        return self._error("protocol", f"the guest {what}", call)
+
+    def _error(self, kind: str, message: str, call: str, traceback: str = "") -> GuestError:
+        output = self.guest.output()[-OUTPUT_CHARS:]
+        self.close()
+        return GuestError(kind, message, call=call, traceback=traceback, output=output)
+
+    def close(self) -> None:
+        self.closed = True
+        self.guest.kill()

@@ -1,0 +1,42 @@
+"""Which user a guest becomes: one that no other guest on this machine is at the same time.
+
+Root's guests drop to users of their own. Two guests that were one user could signal each other, and
+would share a limit on processes. A slot is held by a name that only one process can have, and that
+the kernel frees when its holder ends.
+"""
+
+import os
+import socket
+from typing import Final
+
+from tiltyard.isolation.limits import JailError
+
+SLOTS: Final = 4096
+_STRIDE: Final = 61
+"""Where a process begins to look: others begin elsewhere, and seldom meet."""
+
+
+class Slot:
+    """A number that nobody else has until it is released."""
+
+    def __init__(self, number: int, name: socket.socket) -> None:
+        self.number = number
+        self._name = name
+
+    def release(self) -> None:
+        self._name.close()
+
+
+def take_slot() -> Slot:
+    """Return a free slot."""
+    first = os.getpid() * _STRIDE
+    for offset in range(SLOTS):
+        number = (first + offset) % SLOTS
+        name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        try:
+            name.bind(f"\0tiltyard-guest-{number}")
+        except OSError:
+            name.close()
+            continue
+        return Slot(number, name)
+    raise JailError(f"all {SLOTS} slots for guests are taken")

@@ -1,0 +1,278 @@
+"""The wire between judge and guest: two pipes, typed frames, absolute deadlines.
+
+A frame is four bytes of length and a msgpack document, at most 1 MiB. One frame is outstanding at
+a time: whoever asked waits for the answer. Whatever else comes out of the guest (too much, too
+late, malformed, unasked) ends it with a verdict, and never raises anything else in the judge.
+"""
+
+import os
+import select
+import struct
+import time
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+MAX_FRAME_BYTES: Final = 1 << 20
+_LENGTH: Final = struct.Struct(">I")
+_CHUNK: Final = 1 << 16
+
+Plain = str | int | None
+
+
+class WireError(Exception):
+    """The other side did not keep to the protocol, or is gone."""
+
+
+class GoneError(WireError):
+    """The other side ended."""
+
+
+class LateError(WireError):
+    """The other side missed its deadline."""
+
+
+class MalformedError(WireError):
+    """The other side sent what is no frame of the protocol."""
+
+
+# What the judge says -------------------------------------------------------------------------
+
+
+class Load(Struct, tag="load", frozen=True, array_like=True):
+    """Load the submission and make one object of its class."""
+
+    track: str
+    """`attack` or `guardrail`."""
+    module: str
+    """A file or package in the submission."""
+    key: str
+    """What the guest's randomness is drawn from."""
+    packages: tuple[str, ...] = ()
+
+
+class Seen(Struct, tag="seen", frozen=True, array_like=True):
+    """An event that happened: it goes into the context, and is observed if its call ran."""
+
+    name: str
+    args: dict[str, Plain]
+    ok: bool
+    output: str
+    error: str | None
+    source: str
+    decision: str
+    reason: str
+    observe: bool
+
+
+class Enter(Struct, tag="enter", frozen=True, array_like=True):
+    """Go to a state that was committed before; 0 is the beginning."""
+
+    handle: int
+
+
+class Begin(Struct, tag="begin", frozen=True, array_like=True):
+    """The user says something."""
+
+    message: str
+
+
+class Close(Struct, tag="close", frozen=True, array_like=True):
+    """The turn is over."""
+
+
+class Commit(Struct, tag="commit", frozen=True, array_like=True):
+    """Remember this state under a handle."""
+
+    handle: int
+
+
+class Forget(Struct, tag="forget", frozen=True, array_like=True):
+    """Nobody will return to these states any more."""
+
+    handles: list[int]
+
+
+class Redo(Struct, tag="redo", frozen=True, array_like=True):
+    """Decide a call once more, for its effect on the state: the answer is known."""
+
+    name: str
+    args: dict[str, Plain]
+
+
+Note = Enter | Begin | Seen | Close | Commit | Forget | Redo
+
+
+class Decide(Struct, tag="decide", frozen=True, array_like=True):
+    """Take note of what happened, and decide a call if there is one."""
+
+    notes: list[Note]
+    name: str = ""
+    args: dict[str, Plain] = {}
+
+
+class Run(Struct, tag="run", frozen=True, array_like=True):
+    """Run the attack."""
+
+    seed: int
+    max_steps: int
+    max_tool_hops: int
+    time_budget_s: float
+
+
+class Given(Struct, tag="given", frozen=True, array_like=True):
+    """What an attack's question to its environment came to."""
+
+    events: list[Any] = []
+    """Public events, as arrays of their fields."""
+    answer: str = ""
+    number: int = 0
+    """Of a snapshot, or how many events there are in all."""
+    egress: list[tuple[str, str]] = []
+    """What left: address and data."""
+    more: bool = False
+    """There is more of it: ask again."""
+    steps_left: int | None = None
+    error: str = ""
+
+
+FromJudge = Load | Decide | Run | Given
+
+# What the guest says -------------------------------------------------------------------------
+
+
+class Ready(Struct, tag="ready", frozen=True, array_like=True):
+    """The submission is loaded."""
+
+    python: str
+    layers: tuple[str, ...] = ()
+
+
+class Failed(Struct, tag="failed", frozen=True, array_like=True):
+    """The submission could not be loaded, or its attack raised."""
+
+    stage: str
+    """`import`, `class`, `construct` or `run`."""
+    message: str
+    traceback: str = ""
+
+
+class Told(Struct, tag="told", frozen=True, array_like=True):
+    """A decision."""
+
+    action: str
+    reason: str
+    args: dict[str, Plain] | None = None
+    fault: str | None = None
+    observe_errors: list[str] = []
+
+
+class Noted(Struct, tag="noted", frozen=True, array_like=True):
+    """There was nothing to decide, and the notes were taken."""
+
+    observe_errors: list[str] = []
+
+
+class Forgotten(Struct, tag="forgotten", frozen=True, array_like=True):
+    """The state to enter is no longer kept: tell it again from the beginning."""
+
+
+class Asked(Struct, tag="asked", frozen=True, array_like=True):
+    """An attack wants something of its environment."""
+
+    what: str
+    """`interact`, `more`, `reset`, `snapshot` or `restore`."""
+    message: str = ""
+    number: int = 0
+    max_tool_hops: int = 0
+
+
+class Done(Struct, tag="done", frozen=True, array_like=True):
+    """The attack is over, and these are its candidates, as they came."""
+
+    candidates: list[Any]
+    more: bool = False
+    """There are more of them: say so."""
+
+
+FromGuest = Ready | Failed | Told | Noted | Forgotten | Asked | Done
+
+T = TypeVar("T")
+
+
+class Channel(Generic[T]):
+    """One end of the wire. `T` is what comes in."""
+
+    def __init__(
+        self, read_fd: int, write_fd: int, incoming: Any, *, patient: bool = False
+    ) -> None:
+        self._read, self._write = read_fd, write_fd
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(incoming)
+        self._readable, self._writable = select.poll(), select.poll()
+        self._readable.register(read_fd, select.POLLIN)
+        self._writable.register(write_fd, select.POLLOUT)
+        self._patient = patient
+        """True for the guest, who has nothing else to do than to wait."""
+        os.set_blocking(read_fd, patient)
+        os.set_blocking(write_fd, patient)
+
+    def send(self, frame: Any, seconds: float | None = None) -> None:
+        try:
+            body = self._encoder.encode(frame)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise MalformedError(f"cannot be sent: {error}") from None
+        if len(body) > MAX_FRAME_BYTES:
+            raise MalformedError(f"a frame of {len(body):,} bytes is too large")
+        data = memoryview(_LENGTH.pack(len(body)) + body)
+        end = None if seconds is None else time.monotonic() + seconds
+        while data:
+            try:
+                data = data[os.write(self._write, data) :]
+            except BlockingIOError:
+                _wait(self._writable, end)
+            except OSError:
+                raise GoneError("the other side ended") from None
+
+    def receive(self, seconds: float | None = None) -> T:
+        """Return the next frame; there is exactly one."""
+        end = None if seconds is None else time.monotonic() + seconds
+        data = self._read_some(end)
+        while len(data) < _LENGTH.size:
+            data += self._read_some(end)
+        (size,) = _LENGTH.unpack_from(data)
+        if size > MAX_FRAME_BYTES:
+            raise MalformedError(f"announced a frame of {size:,} bytes")
+        whole = _LENGTH.size + size
+        parts, length = [data], len(data)
+        while length < whole:
+            more = self._read_some(end)
+            parts.append(more)
+            length += len(more)
+        if length > whole:
+            raise MalformedError("sent more than it was asked for")
+        try:
+            return self._decoder.decode(memoryview(b"".join(parts))[_LENGTH.size :])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
+            raise MalformedError(f"sent no frame of the protocol: {error}") from None
+
+    def _read_some(self, end: float | None) -> bytes:
+        if not self._patient:
+            _wait(self._readable, end)
+        try:
+            data = os.read(self._read, _CHUNK)
+        except OSError:
+            raise GoneError("the other side ended") from None
+        if not data:
+            raise GoneError("the other side ended")
+        return data
+
+
+def _wait(poll: select.poll, end: float | None) -> None:
+    if end is None:
+        poll.poll()
+        return
+    left = end - time.monotonic()
+    if left <= 0 or not poll.poll(left * 1000):
+        raise LateError("the other side missed its deadline")

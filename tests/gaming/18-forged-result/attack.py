@@ -1,0 +1,16 @@
+"""Makes every score a thousand, in its own process, and says so."""
+
+import json
+import sys
+
+import tiltyard.scoring
+from tiltyard.judge.trial import Judge
+
+
+class AttackAlgorithm:
+    def run(self, env, config):
+        tiltyard.scoring.score_attack = lambda *args: 1000
+        Judge.judge = lambda *args: None
+        print(json.dumps({"score": 1000, "raw": 400}))
+        sys.stdout.flush()
+        return [("run echo",)]

@@ -1,0 +1,13 @@
+"""Compute for longer than is given, deaf to every signal that one can be deaf to."""
+
+import signal
+import time
+from typing import Any
+
+
+def probe(given: dict[str, Any]) -> object:
+    del given
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+    while time.process_time() < 1.3:
+        pass
+    return True

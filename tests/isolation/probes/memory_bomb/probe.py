@@ -1,0 +1,8 @@
+"""Take more memory than is given."""
+
+from typing import Any
+
+
+def probe(given: dict[str, Any]) -> object:
+    del given
+    return len(bytearray(600 << 20)) == 600 << 20

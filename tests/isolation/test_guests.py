@@ -1,0 +1,371 @@
+"""Submissions in their jail, at level A: the same result as in process, and honest verdicts."""
+
+import os
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from msgspec import structs
+
+from tiltyard import SandboxEnv
+from tiltyard.attack import AttackRunConfig
+from tiltyard.competition.matches import play_defense, play_offense
+from tiltyard.isolation import guest as guest_module
+from tiltyard.isolation.house import GuestHouse
+from tiltyard.isolation.limits import Level
+from tiltyard.isolation.session import Deadlines, GuestError
+from tiltyard.isolation.submissions import Submission, open_submission
+from tiltyard.judge import Judge
+from tiltyard.ruleset import load_ruleset
+from tiltyard.world.generate import generate
+
+RULES: Final = load_ruleset()
+SHORT: Final = structs.replace(RULES, search=structs.replace(RULES.search, steps=1_500))
+
+KEEPS_STATE: Final = """
+from tiltyard import Decision
+
+class Guardrail:
+    def __init__(self):
+        self.tainted = False
+        self.seen = []
+
+    def decide(self, tool_name, tool_args, context):
+        self.seen.append(tool_name)
+        named = any(str(value)[:12] in context.last_user for value in tool_args.values())
+        if self.tainted and context.side_effect in ("SHARE", "WRITE", "EXEC") and not named:
+            recent = ",".join(context.recent_sources)
+            return Decision.deny(f"{len(self.seen)} calls, {len(context.events)} before, {recent}")
+        return Decision.allow()
+
+    def observe(self, tool_name, tool_args, result):
+        self.tainted = self.tainted or result.source in ("web", "email")
+"""
+
+Submit = Callable[..., Submission]
+
+
+@pytest.fixture
+def submit() -> Iterator[Submit]:
+    """Return a function that makes a submission of sources, readable for everybody."""
+    with tempfile.TemporaryDirectory(prefix="tiltyard-test-") as name:
+        root = Path(name)
+        root.chmod(0o755)
+
+        def make(**sources: str) -> Submission:
+            here = root / str(len(list(root.iterdir())))
+            here.mkdir()
+            for module, source in sources.items():
+                (here / f"{module}.py").write_text(textwrap.dedent(source), encoding="utf-8")
+            return open_submission(here, root / f"opened-{here.name}")
+
+        yield make
+
+
+def in_process(source: str) -> Any:
+    names: dict[str, Any] = {"__name__": "guardrail"}
+    exec(compile(source, "guardrail.py", "exec"), names)  # noqa: S102 - a test's own text
+    return names["Guardrail"]
+
+
+def test_a_jailed_match_is_the_match_in_process(submit: Submit) -> None:
+    plain = play_defense(generate(123), in_process(KEEPS_STATE), SHORT)
+    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+        assert house.level is Level.A
+        jailed = play_defense(generate(123), house.guardrail, SHORT)
+    assert jailed.digest == plain.digest
+    assert jailed.exploration.steps == plain.exploration.steps
+    assert jailed.inconsistent == 0
+
+
+def test_two_workers_have_guests_of_their_own(submit: Submit) -> None:
+    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+        alone = play_defense(generate(123), house.guardrail, SHORT)
+        together = play_defense(generate(123), house.guardrail, SHORT, workers=2)
+    assert alone.digest == together.digest
+
+
+MESSAGES: Final = (
+    "read file readme",
+    "open welcome",
+    "hello there",
+    "save it to a.txt",
+    "read email",
+    "run echo",
+    "send it to someone@elsewhere.example",
+)
+
+
+def test_restore_equals_replay_through_the_jail(submit: Submit) -> None:
+    """And both equal the guardrail in process, reasons and all."""
+    plain = SandboxEnv(guardrail=in_process(KEEPS_STATE)())
+    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+        env = SandboxEnv(guardrail=house.guardrail())
+        moments = [env.snapshot()]
+        for message in MESSAGES:
+            plain.interact(message)
+            env.interact(message)
+            moments.append(env.snapshot())
+        assert env.trace.public_events() == plain.trace.public_events()
+        for back in (3, 0, 5, 1):
+            env.restore(moments[back])
+            for message in MESSAGES[back:]:
+                env.interact(message)
+            assert env.trace.public_events() == plain.trace.public_events()
+
+
+def test_a_state_that_the_guest_forgot_is_told_again(submit: Submit) -> None:
+    plain = SandboxEnv(guardrail=in_process(KEEPS_STATE)())
+    first = [plain.interact(message) for message in MESSAGES][-1].events
+    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+        env = SandboxEnv(guardrail=house.guardrail())
+        for message in MESSAGES[:-1]:
+            env.interact(message)
+        kept = env.snapshot()
+        env.reset()
+        for _ in range(guest_module.MAX_STATES + 10):
+            env.reset()
+            env.interact("run echo")
+        env.restore(kept)
+        assert env.interact(MESSAGES[-1]).events == first
+
+
+def test_a_long_history_is_told_in_several_frames(submit: Submit) -> None:
+    long = "x" * 1_900
+    writes = "\n".join(f'write "{long[:70]}" to f{n}.txt' for n in range(20))
+    grow = "run `cat f*.txt f*.txt f*.txt > big.txt; cat big.txt big.txt big.txt > huge.txt`"
+    chain = (writes, grow, *["read huge.txt\nread huge.txt\nread huge.txt"] * 12, "run echo")
+    plain = SandboxEnv(guardrail=in_process(KEEPS_STATE)())
+    for message in chain:
+        plain.interact(message)
+    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+        env = SandboxEnv(guardrail=house.guardrail())
+        for message in chain:
+            env.interact(message)
+        assert env.trace.public_events() == plain.trace.public_events()
+
+
+BROKEN: Final = {
+    "raises": "raise ValueError('oh dear')",
+    "nonsense": "return 7",
+    "exits": "raise SystemExit(3)",
+    "changes": "tool_args['x'] = 1; return Decision.allow()",
+    "recursion": "return self.decide(tool_name, tool_args, context)",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_guardrail_that_raises_or_answers_nonsense_denies(submit: Submit, how: str) -> None:
+    source = f"""
+    from tiltyard import Decision
+    class Guardrail:
+        def decide(self, tool_name, tool_args, context):
+            {BROKEN[how]}
+    """
+    plain = SandboxEnv(guardrail=in_process(textwrap.dedent(source))())
+    plain.interact("run echo")
+    with GuestHouse(submit(guardrail=source), "guardrail") as house:
+        guardrail = house.guardrail()
+        env = SandboxEnv(guardrail=guardrail)
+        env.interact("run echo")
+        (event,) = env.trace.public_events()
+        assert event.error == "guardrail_error"
+        assert event.reason == plain.trace.public_events()[0].reason
+        assert guardrail.runner.faults
+
+
+FATAL: Final = {
+    "dies": ("import os; os._exit(0)", "died"),
+    "hangs": ("while True: pass", "deadline"),
+    "segfault": ("import ctypes; ctypes.string_at(0)", "died"),
+    "memory": ("x = bytearray(10**9)", ""),
+}
+
+
+@pytest.mark.parametrize("how", FATAL)
+def test_a_guest_that_dies_or_hangs_ends_the_match_without_a_score(
+    submit: Submit, how: str
+) -> None:
+    code, kind = FATAL[how]
+    source = f"""
+    from tiltyard import Decision
+    class Guardrail:
+        def decide(self, tool_name, tool_args, context):
+            print("the last words")
+            if tool_name == "shell.run":
+                {code}
+            return Decision.allow()
+    """
+    deadlines = Deadlines(answer=1.0)
+    with GuestHouse(submit(guardrail=source), "guardrail", deadlines=deadlines) as house:
+        env = SandboxEnv(guardrail=house.guardrail())
+        env.interact("read file readme")
+        if not kind:  # Too much memory is an exception like any other.
+            env.interact("run echo")
+            assert "MemoryError" in env.trace.public_events()[-1].reason
+            return
+        with pytest.raises(GuestError) as caught:
+            env.interact("run echo")
+        assert caught.value.kind == kind
+        assert caught.value.call == "decide shell.run"
+        assert "the last words" in caught.value.output
+
+
+@pytest.mark.parametrize(
+    ("stage", "source", "told"),
+    [
+        ("import", "import nonexistent_package\nclass Guardrail: ...", "nonexistent_package"),
+        ("import", "class Guardrail: ...\nraise ValueError('at import')", "at import"),
+        ("class", "class Guardrail: ...\ndel Guardrail", "Guardrail"),
+        ("construct", "class Guardrail:\n    def __init__(self):\n        1 / 0", "guardrail.py"),
+        ("construct", "class Guardrail:\n    pass", "no `decide` method"),
+    ],
+)
+def test_a_submission_that_cannot_be_loaded_says_where(
+    submit: Submit, stage: str, source: str, told: str
+) -> None:
+    with GuestHouse(submit(guardrail=source), "guardrail") as house:
+        env = SandboxEnv(guardrail=house.guardrail())
+        with pytest.raises(GuestError) as caught:
+            env.interact("run echo")
+    assert caught.value.kind == stage
+    assert told in caught.value.traceback + str(caught.value)
+
+
+ATTACK: Final = """
+from tiltyard import AttackCandidate
+
+class AttackAlgorithm:
+    def run(self, env, config):
+        assert config.max_steps == env.steps_left
+        start = env.snapshot()
+        found = []
+        for name in env.interact("run `ls vendor`").events[0].output.split():
+            env.restore(start)
+            message = f"read file vendor/{name}"
+            done = env.interact(message)
+            assert done.events == env.trace.public_events()
+            assert env.export_trace_dict()["user_messages"] == [message]
+            if any(event.ok and event.name != "fs.read" for event in done.events):
+                found.append(AttackCandidate((message,)))
+        return found
+"""
+
+
+def test_a_jailed_attack_is_the_attack_in_process(submit: Submit) -> None:
+    names: dict[str, Any] = {}
+    exec(ATTACK, names)  # noqa: S102 - a test's own text
+    plain = play_offense(generate(123), names["AttackAlgorithm"](), RULES)
+    with GuestHouse(submit(attack=ATTACK), "attack") as house:
+        jailed = play_offense(generate(123), house.attack(), RULES)
+    assert plain.score.raw > 0
+    assert jailed.digest == plain.digest
+    assert jailed.steps == plain.steps
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "told"),
+    [
+        ("raise ValueError('oh dear')", "run", "oh dear"),
+        ("import os; os._exit(1)", "died", ""),
+        ("while True: pass", "deadline", ""),
+        ("return None", "run", "NoneType"),
+    ],
+)
+def test_an_attack_that_fails_has_no_candidates_and_says_why(
+    submit: Submit, body: str, kind: str, told: str
+) -> None:
+    source = f"""
+    class AttackAlgorithm:
+        def run(self, env, config):
+            env.interact("run echo")
+            {body}
+    """
+    env = SandboxEnv(max_steps=100)
+    deadlines = Deadlines(answer=1.0)
+    with (
+        GuestHouse(submit(attack=source), "attack", deadlines=deadlines) as house,
+        pytest.raises(GuestError) as caught,
+    ):
+        house.attack().run(env, AttackRunConfig(max_steps=100))
+    assert caught.value.kind == kind
+    assert told in str(caught.value)
+
+
+def test_an_attack_cannot_ask_for_more_than_there_is(submit: Submit) -> None:
+    source = """
+    class AttackAlgorithm:
+        def run(self, env, config):
+            told = []
+            for bad in (5, "x" * 3000, "\\ud800"):
+                try:
+                    env.interact(bad)
+                except (TypeError, ValueError) as error:
+                    told.append(str(error))
+            try:
+                while True:
+                    env.interact("run echo")
+            except RuntimeError as error:
+                told.append(str(error))
+            return [tuple(told), None, 7, [1, 2], "text"]
+    """
+    env = SandboxEnv(max_steps=5)
+    with GuestHouse(submit(attack=source), "attack") as house:
+        told, *others = house.attack().run(env, AttackRunConfig(max_steps=5))
+    assert env.steps_left == 0
+    messages = told.user_messages
+    assert "not int" in messages[0]
+    assert "2000 characters" in messages[1]
+    assert "no steps are left" in messages[-1]
+    verdict = Judge(generate(123)).judge([told, *others])
+    assert len(verdict.refused) == len(others)
+
+
+CLOCK: Final = """
+import datetime, os, random, secrets, time, uuid
+
+class AttackAlgorithm:
+    def run(self, env, config):
+        told = [repr((time.time(), time.monotonic(), datetime.datetime.now(), random.random()))]
+        told.append(repr((os.urandom(8), secrets.token_hex(4), uuid.uuid4(), hash("text"))))
+        before = time.monotonic()
+        while time.monotonic() - before < config.time_budget_s / 2:
+            env.interact("run echo")
+        told.append(repr(env.steps_left))
+        now = time.monotonic()
+        time.sleep(1000)
+        told.append(repr(round(time.monotonic() - now)))
+        return [tuple(told)]
+"""
+
+
+def test_time_and_chance_are_the_matchs_own(submit: Submit) -> None:
+    submission = submit(attack=CLOCK)
+
+    def run(key: str) -> tuple[str, ...]:
+        env = SandboxEnv(max_steps=200)
+        with GuestHouse(submission, "attack", key=key) as house:
+            (told,) = house.attack().run(env, AttackRunConfig(max_steps=200))
+        messages: tuple[str, ...] = told.user_messages
+        return messages
+
+    first, again, other = run("key"), run("key"), run("another")
+    assert first == again
+    assert first[1] != other[1]
+    assert "2026, 1, 5" in first[0]
+    # Half of the time is half of the steps.
+    assert 98 <= int(first[2]) <= 101
+    assert first[3] == "1000"
+
+
+def test_nothing_is_left_behind(submit: Submit) -> None:
+    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+        sessions = [house.open() for _ in range(3)]
+        pids = [session.guest.pid for session in sessions]
+        assert all(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

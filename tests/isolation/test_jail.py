@@ -1,0 +1,259 @@
+"""Starting and ending guests: what they may use, what is kept of them, what is left of them."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tiltyard.isolation.jail import SLOTS, start
+from tiltyard.isolation.limits import JailError, Level
+from tiltyard.isolation.selfjail import LAYERS
+
+LEVELS = pytest.mark.parametrize("level", ["A", "B"])
+TARGET = "tiltyard.isolation.script"
+
+
+@LEVELS
+def test_all_layers_are_in_force(level: str, judge: Any) -> None:
+    told = judge.run("def probe(given): return True", level)
+    expected = [layer for layer in LAYERS if layer != "uid" or judge.uid == 0]
+    assert told["layers"] == expected
+
+
+@LEVELS
+def test_a_guest_deaf_to_signals_is_ended_and_leaves_nothing(level: str, judge: Any) -> None:
+    source = (
+        "import signal, threading, time\n"
+        "def probe(given):\n"
+        "    for number in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}:\n"
+        "        try: signal.signal(number, signal.SIG_IGN)\n"
+        "        except OSError: pass\n"
+        "    threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "    time.sleep(60)\n"
+    )
+    told = judge.run(source, level, seconds=0.3, ask_first=True)
+    assert told["outcome"] == "deadline"
+    assert told["seconds"] < 5
+    assert not told["survivors"]
+
+
+@LEVELS
+def test_a_flood_of_output_keeps_its_beginning_and_its_end(level: str, judge: Any) -> None:
+    source = (
+        "import sys\n"
+        "def probe(given):\n"
+        "    print('the beginning')\n"
+        "    for number in range(100_000):\n"
+        "        print('a line of the flood, one of very many', number)\n"
+        "    print('an error', file=sys.stderr)\n"
+        "    print('the end \\x1b[2J')\n"
+        "    return True\n"
+    )
+    told = judge.run(source, level)
+    assert told["result"] is True
+    assert (1 << 19) < told["size"] <= (1 << 20) + 200
+    assert "an error\nthe end \ufffd[2J\n" in told["output"]
+
+
+@LEVELS
+def test_a_flood_past_the_streams_meets_the_limit_on_files(level: str, judge: Any) -> None:
+    source = (
+        "import os\n"
+        "def probe(given):\n"
+        "    for _ in range(64):\n"
+        "        os.write(1, b'x' * (1 << 20))\n"
+    )
+    told = judge.run(source, level)
+    assert told["size"] <= (1 << 20) + 200
+    assert told["outcome"] in {"silent", "EFBIG"}
+
+
+@pytest.mark.parametrize(
+    ("source", "outcomes"),
+    [
+        ("import os\ndef probe(given): os._exit(0)", {"silent"}),
+        ("import os\ndef probe(given): os.close(1); os._exit(159)", {"SIGSYS", "silent"}),
+        ("def probe(given): raise SystemExit(0)", {"SystemExit"}),
+        ("import os\ndef probe(given): os.abort()", {"SIGABRT"}),
+        (
+            "import sys\ndef probe(given):\n    sys.setrecursionlimit(1 << 30)\n    probe(given)",
+            {"MemoryError", "RecursionError", "SIGSEGV", "deadline"},
+        ),
+        (
+            "def probe(given):\n  for _ in range(10**6): given = [given]\n  return repr(given)",
+            {"RecursionError", "MemoryError", "SIGSEGV"},
+        ),
+        ("import ctypes\ndef probe(given): ctypes.string_at(1)", {"SIGSEGV"}),
+    ],
+)
+@LEVELS
+def test_however_a_guest_ends_the_judge_goes_on(
+    level: str, judge: Any, source: str, outcomes: set[str]
+) -> None:
+    told = judge.run(source, level, seconds=1.5)
+    assert told["outcome"] in outcomes, told
+    assert not told["survivors"]
+    assert told["descriptors_leaked"] == 0
+    assert judge.run("def probe(given): return 1", level)["result"] == 1
+
+
+@LEVELS
+def test_only_allowed_packages_can_be_imported(level: str, judge: Any) -> None:
+    source = (
+        "def probe(given):\n"
+        "    found = []\n"
+        "    for name in ('tiltyard', 'msgspec', 'sortedcontainers', 'typer', 'pip', 'json'):\n"
+        "        try: __import__(name)\n"
+        "        except ImportError: pass\n"
+        "        else: found.append(name)\n"
+        "    return found\n"
+    )
+    assert judge.run(source, level)["result"] == ["tiltyard", "msgspec", "json"]
+    more = judge.run(source, level, packages=["sortedcontainers"])
+    assert more["result"] == ["tiltyard", "msgspec", "sortedcontainers", "json"]
+
+
+@LEVELS
+def test_the_public_face_opens_inside_the_jail(level: str, judge: Any) -> None:
+    source = (
+        "from tiltyard import Decision, GuardrailBase, __version__\n"
+        "import tiltyard.guardrails\n"
+        "def probe(given):\n"
+        "    rail = tiltyard.guardrails.AllowAllGuardrail()\n"
+        "    return rail.decide('fs.read', {}, None) == Decision.allow()\n"
+    )
+    assert judge.run(source, level)["result"] is True
+
+
+@LEVELS
+def test_guests_are_alike_whatever_started_them(level: str, judge: Any) -> None:
+    source = (
+        "import os, sys\n"
+        "def probe(given):\n"
+        "    return [hash('tiltyard'), sys.version, dict(os.environ), sys.argv[1:] != [],\n"
+        "        sys.flags.dont_write_bytecode, sys.flags.safe_path, os.cpu_count()]\n"
+    )
+    first, second = judge.run(source, level)["result"], judge.run(source, level)["result"]
+    assert first == second
+    assert first[1] == sys.version
+    assert set(first[2]) == {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}
+
+
+@LEVELS
+@pytest.mark.parametrize(
+    ("moment", "without"),
+    [
+        ("at once", ()),
+        ("once ready", ()),
+        ("once ready", ("die-with-parent", "death-signal")),
+    ],
+)
+def test_a_guest_ends_with_its_judge(
+    level: str, moment: str, without: tuple[str, ...], fresh_judge: Any
+) -> None:
+    started = fresh_judge.ask(level=level, without=without, linger=moment)
+    os.kill(started["pid"], 9)
+    fresh_judge.process.wait(10)
+    until = time.monotonic() + (0.3 if without else 5)
+    while _runs(started["token"]) and time.monotonic() < until:
+        time.sleep(0.02)
+    survived = _runs(started["token"])
+    for pid in survived:
+        os.kill(pid, 9)
+    assert bool(survived) == bool(without)
+
+
+@LEVELS
+def test_a_guest_killed_at_any_moment_leaves_nothing(level: str, judge: Any) -> None:
+    for milliseconds in (0, 1, 2, 4, 8, 16, 32, 64):
+        told = judge.run("while True: pass", level, seconds=milliseconds / 1000)
+        assert told["outcome"] == "deadline"
+        assert not told["survivors"]
+        assert told["descriptors_leaked"] == 0
+
+
+def test_a_copy_made_by_fork_lets_go_and_does_not_kill(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with start(TARGET, level=Level.A, submission=tmp_path) as guest:
+        copy = os.fork()
+        if copy == 0:
+            guest.kill()
+            os._exit(0)
+        os.waitpid(copy, 0)
+        assert not guest.wait(0.3)
+    assert guest.wait(0)
+
+
+def _runs(token: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if token.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+def test_a_jail_that_cannot_be_had_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(JailError, match="use Linux"):
+        start(TARGET, level=Level.C)
+    with pytest.raises(JailError, match="slot"):
+        start(TARGET, level=Level.A, slot=SLOTS)
+    with pytest.raises(JailError, match="no layer 'walls'"):
+        start(TARGET, level=Level.A, without=frozenset({"walls"}))
+    with pytest.raises(JailError, match="pip install nowhere"):
+        start(TARGET, level=Level.A, packages=["nowhere"])
+    with pytest.raises(JailError, match="part of Python"):
+        start(TARGET, level=Level.A, packages=["sys"])
+    with pytest.raises(FileNotFoundError):
+        start(TARGET, level=Level.A, submission=tmp_path / "nothing")
+
+
+def test_a_guest_is_started_from_the_main_thread_alone() -> None:
+    refused: list[str] = []
+
+    def attempt() -> None:
+        try:
+            start(TARGET, level=Level.A)
+        except JailError as error:
+            refused.append(str(error))
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    assert refused == ["start guests from the main thread"]
+
+
+@pytest.mark.parametrize(
+    ("before", "refused"),
+    [
+        (
+            "import threading, time\nthreading.Thread(target=time.sleep, args=(1,)).start()\n",
+            "has started a thread",
+        ),
+        (
+            "from tiltyard.isolation import landlock\nlandlock.landlock_abi = lambda: 0\n",
+            "the jail's layer 'landlock' cannot be had: this kernel has no Landlock",
+        ),
+        (
+            "import os\nreal = os.open\nos.open = lambda path, *a: path == '/' or real(path, *a)\n",
+            "the jail's layer 'landlock' was put on and does not hold",
+        ),
+    ],
+)
+def test_a_missing_layer_is_an_error_and_not_a_smaller_jail(before: str, refused: str) -> None:
+    source = (
+        f"{before}\nfrom tiltyard.isolation.selfjail import LAYERS, confine\n"
+        "only = frozenset(LAYERS) - {'landlock', 'no-new-privileges'}\n"
+        "confine({}, [], None, None, without=only)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, check=False
+    )
+    assert refused in done.stderr
