@@ -21,7 +21,7 @@ from tiltyard.world.mail import SeedMail
 from tiltyard.world.scenario import Labels, Scenario
 from tiltyard.world.web import Page
 
-RULES = structs.replace(load_ruleset().search, steps=1_500)
+RULES = structs.replace(load_ruleset().search, steps=3_000)
 
 
 def small_world() -> Scenario:

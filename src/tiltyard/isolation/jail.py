@@ -284,8 +284,7 @@ def _first_in_namespace(info: int) -> int | None:
     """Return a handle on the namespace's first process, as soon as bubblewrap tells its number.
 
     Killing bubblewrap itself would leave it to the kernel to end the rest, at some later time.
-    None if there is no namespace: bubblewrap has failed, and its output says why. All that it
-    tells is waited for: until then, its child would wait for ever if we and bubblewrap died.
+    None if there is no namespace: bubblewrap has failed, and its output says why.
     """
     told = b""
     while b"}" not in told:
