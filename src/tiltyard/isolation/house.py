@@ -12,6 +12,7 @@ from typing import Final, Self
 
 from tiltyard.isolation import jail
 from tiltyard.isolation.attack import JailedAttack
+from tiltyard.isolation.cores import SharedCore
 from tiltyard.isolation.guardrail import JailedGuardrail
 from tiltyard.isolation.limits import Level, Limits
 from tiltyard.isolation.probing import probe
@@ -48,6 +49,7 @@ class GuestHouse:
         self._process = os.getpid()
         self._coming: deque[tuple[jail.Guest, Slot]] = deque()
         self._open: list[tuple[Session, Slot]] = []
+        self._core = SharedCore()
 
     def guardrail(self) -> JailedGuardrail:
         """Return a guardrail whose guest is fetched when it is first asked."""
@@ -61,9 +63,10 @@ class GuestHouse:
         if self._process != os.getpid():
             # A copy made by fork: the guests of the original are not its own.
             self._process = os.getpid()
-            self._coming, self._open = deque(), []
-        while len(self._coming) <= self._spare:
-            self._coming.append(self._start())
+            self._coming, self._open, self._core = deque(), [], SharedCore()
+        with self._core.apart():
+            while len(self._coming) <= self._spare:
+                self._coming.append(self._start())
         self._tidy()
         guest, slot = self._coming.popleft()
         try:
@@ -71,6 +74,7 @@ class GuestHouse:
         except GuestError:
             slot.release()
             raise
+        self._core.join(guest.pid)
         self._open.append((session, slot))
         return session
 
@@ -102,6 +106,7 @@ class GuestHouse:
                 guest, slot = self._coming.pop()
                 guest.kill()
                 slot.release()
+            self._core.give_up()
         self._open = []
 
     def __enter__(self) -> Self:
