@@ -199,7 +199,8 @@ def _after(frame: Frame, memory: Memory, event: Event) -> Frame:
     if tool in _READERS:
         it = None
         if result.ok:
-            by, whole = _arrangers(frame), _whole(result.output, event.index)
+            by = _arrangers(frame)
+            whole = None if by is None else _whole(result.output, event.index)
             theirs = None if by is None or whole is None else by + whole
             it = Carried(result.output, (event.index,), (), theirs)
         if tool == "web.search":
