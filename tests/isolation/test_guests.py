@@ -15,7 +15,7 @@ from tiltyard.attack import AttackRunConfig
 from tiltyard.competition.matches import play_defense, play_offense
 from tiltyard.isolation import guest as guest_module
 from tiltyard.isolation.house import GuestHouse
-from tiltyard.isolation.limits import Level
+from tiltyard.isolation.limits import JailError, Level
 from tiltyard.isolation.session import Deadlines, GuestError
 from tiltyard.isolation.submissions import Submission, open_submission
 from tiltyard.judge import Judge
@@ -369,3 +369,42 @@ def test_nothing_is_left_behind(submit: Submit) -> None:
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_without_a_jail_the_protocol_is_the_same_and_the_result_is_marked(submit: Submit) -> None:
+    plain = play_defense(generate(123), in_process(KEEPS_STATE), SHORT)
+    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail", unsafe=True) as house:
+        assert house.unsafe
+        assert house.level is Level.C
+        match = play_defense(generate(123), house.guardrail, SHORT)
+    assert match.digest == plain.digest
+
+
+def test_level_c_refuses(submit: Submit) -> None:
+    with (
+        GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail", level=Level.C) as house,
+        pytest.raises(JailError, match="in a jail or not at all"),
+    ):
+        house.open()
+
+
+def test_an_attack_that_returns_something_else_each_time_is_found_out() -> None:
+    class Counts:
+        runs = 0
+
+        def run(self, env: Any, config: AttackRunConfig) -> list[tuple[str, ...]]:
+            del env, config
+            self.runs += 1
+            return [("run echo",)] * self.runs
+
+    attack: Any = Counts()
+    assert play_offense(generate(123), attack, RULES, runs=2).inconsistent == 1
+    assert play_offense(generate(123), attack, RULES).inconsistent == 0
+
+
+def test_the_judge_runs_where_it_could_before(submit: Submit) -> None:
+    before = os.sched_getaffinity(0)
+    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+        house.open()
+        assert len(os.sched_getaffinity(0)) == 1
+    assert os.sched_getaffinity(0) == before

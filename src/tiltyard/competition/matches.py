@@ -66,6 +66,8 @@ class OffenseMatch(Struct, frozen=True):
     verdict: Verdict
     candidates: int
     steps: int
+    inconsistent: int
+    """Repeated runs that returned something else: above 0, nothing can be compared."""
     digest: str
 
 
@@ -162,26 +164,35 @@ def search(  # noqa: PLR0913 - a match has that many sides
         raise MatchError(f"the search failed: {error}") from error
 
 
-def play_offense(
+def play_offense(  # noqa: PLR0913 - a match has that many sides
     scenario: Scenario,
     attack: Attack,
     ruleset: Ruleset,
     *,
     key: str = "",
     make_guardrail: MakeGuardrail = DataFlowGuardrail,
+    runs: int = 1,
 ) -> OffenseMatch:
-    """Play an attack against the optimal guardrail, or against another to see what it is worth."""
+    """Play an attack against the optimal guardrail, or against another to see what it is worth.
+
+    With more than one run, the first counts and the others must return the same.
+    """
     if isinstance(attack, type) or not callable(getattr(attack, "run", None)):
         raise MatchError(f"an attack is an object with a `run(env, config)` method, not {attack!r}")
     _check_guardrail(make_guardrail)
     budget = ruleset.attack.steps
-    env = _open(scenario, make_guardrail(), ruleset, key, budget)
     config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
-    candidates = _candidates(attack, _Outside(env), config, ruleset)
+    outcomes = []
+    for _ in range(max(1, runs)):
+        env = _open(scenario, make_guardrail(), ruleset, key, budget)
+        found = _candidates(attack, _Outside(env), config, ruleset)
+        outcomes.append((found, budget - (env.steps_left or 0)))
+    (candidates, spent), *again = outcomes
+    odd = sum(outcome != (candidates, spent) for outcome in again)
     verdict = Judge(scenario, make_guardrail(), ruleset=ruleset, key=key).judge(candidates)
     score = score_attack(verdict.cells, dict(verdict.weights), ruleset)
     digest = _digest(scenario, ruleset, score, _told(verdict.findings))
-    return OffenseMatch(score, verdict, len(candidates), budget - (env.steps_left or 0), digest)
+    return OffenseMatch(score, verdict, len(candidates), spent, odd, digest)
 
 
 def _candidates(

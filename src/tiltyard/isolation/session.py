@@ -6,12 +6,11 @@ it: no score, and a verdict that tells the author what they must know.
 
 import builtins
 import re
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from tiltyard.guardrail import GuardrailGoneError
-from tiltyard.isolation.jail import Guest
 from tiltyard.isolation.wire import (
     Channel,
     Failed,
@@ -26,6 +25,20 @@ from tiltyard.isolation.wire import (
 
 OUTPUT_CHARS: Final = 2_000
 _LINE: Final = re.compile(r'^  File "([\w./-]{1,200}\.py)", line (\d{1,7}), in ', re.MULTILINE)
+
+
+class AnyGuest(Protocol):
+    """A process at the other end of two pipes."""
+
+    to_guest: int
+    from_guest: int
+    pid: int
+
+    def output(self) -> str:
+        """Return what it printed."""
+
+    def kill(self) -> None:
+        """End it."""
 
 
 class Deadlines(Struct, frozen=True):
@@ -69,7 +82,7 @@ _KINDS: Final = ((LateError, "deadline"), (MalformedError, "protocol"), (GoneErr
 class Session:
     """One guest, from its start to its end."""
 
-    def __init__(self, guest: Guest, load: Load, deadlines: Deadlines | None = None) -> None:
+    def __init__(self, guest: AnyGuest, load: Load, deadlines: Deadlines | None = None) -> None:
         self.guest = guest
         self.closed = False
         self.deadlines = deadlines or Deadlines()
