@@ -408,3 +408,70 @@ def test_the_judge_runs_where_it_could_before(submit: Submit) -> None:
         house.open()
         assert len(os.sched_getaffinity(0)) == 1
     assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.parametrize("body", ["env.reset()", "env.snapshot()"])
+def test_what_costs_no_step_has_an_end_too(submit: Submit, body: str) -> None:
+    source = f"""
+    class AttackAlgorithm:
+        def run(self, env, config):
+            while True:
+                {body}
+    """
+    deadlines = Deadlines(whole=1.0)
+    with (
+        GuestHouse(submit(attack=source), "attack", deadlines=deadlines) as house,
+        pytest.raises(GuestError) as caught,
+    ):
+        house.attack().run(SandboxEnv(max_steps=5), AttackRunConfig(max_steps=5))
+    assert caught.value.kind in ("deadline", "run")
+
+
+def test_a_forged_failure_says_nothing_of_its_own(submit: Submit) -> None:
+    source = """
+    import gc
+    class Guardrail:
+        def decide(self, tool_name, tool_args, context):
+            from tiltyard.isolation.wire import Channel, Failed
+            for each in gc.get_objects():
+                if isinstance(each, Channel):
+                    each.send(Failed("canary=ABCDEF12345", "ValueError: seen", "File x"))
+    """
+    with GuestHouse(submit(guardrail=source), "guardrail") as house:
+        env = SandboxEnv(guardrail=house.guardrail())
+        with pytest.raises(GuestError) as caught:
+            env.interact("run echo")
+    assert caught.value.kind == "protocol"
+    assert "canary" not in caught.value.official
+
+
+def test_a_flood_of_candidates_is_not_kept(submit: Submit) -> None:
+    source = """
+    class AttackAlgorithm:
+        def run(self, env, config):
+            return [("x",) * 5_000] * 30 + [("y" * 9_000,)] + ["word" * 100] + [("run echo",)]
+    """
+    with GuestHouse(submit(attack=source), "attack") as house:
+        found = house.attack().run(SandboxEnv(max_steps=5), AttackRunConfig(max_steps=5))
+    assert len(found) == 33
+    assert all(len(each) <= 64 for each in found[:30])
+    verdict = Judge(generate(123)).judge(found)
+    assert [refused.index for refused in verdict.refused] == list(range(32))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_guardrail_that_counts_is_found_out_by_any_number_of_workers(
+    submit: Submit, workers: int
+) -> None:
+    source = """
+    from tiltyard import Decision
+    asked = 0
+    class Guardrail:
+        def decide(self, tool_name, tool_args, context):
+            global asked
+            asked += 1
+            return Decision.deny("a search") if asked > 40 else Decision.allow()
+    """
+    with GuestHouse(submit(guardrail=source), "guardrail") as house:
+        match = play_defense(generate(123), house.guardrail, SHORT, workers=workers)
+    assert match.inconsistent > 0

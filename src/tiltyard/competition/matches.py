@@ -25,14 +25,16 @@ from tiltyard.judge.trial import Judge
 from tiltyard.keeping import StateError
 from tiltyard.ruleset import Ruleset
 from tiltyard.scoring import AttackScore, DefenseScore, score_attack, score_defense
-from tiltyard.search import Chain, Exploration, Workers, explore
+from tiltyard.search import Chain, Exploration, Workers, explore, follow
 from tiltyard.search.explore import Report, quietly
+from tiltyard.search.footprint import START
 from tiltyard.search.workers import WorkerError
 from tiltyard.trace import Trace
 from tiltyard.world.scenario import Scenario
 
 MakeGuardrail = Callable[[], Guardrail]
-SAMPLED_CHAINS: Final = 12
+SAMPLED_CHAINS: Final = 6
+"""Of those in which something was denied, and as many of the others."""
 MAX_TAKEN: Final = 10
 """Times as many candidates as are judged: the rest is refused one by one, and that has an end."""
 
@@ -92,7 +94,7 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
             scenario, searched, ruleset, key=key, steps=steps, workers=workers, report=report
         )
         verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(exploration.chains)
-        odd = inconsistencies(scenario, searched, make_guardrail, exploration, ruleset, key)
+        odd = inconsistencies(scenario, make_guardrail, exploration, ruleset, key)
     finally:
         close_guardrail(searched)
         close_guardrail(judged)
@@ -107,39 +109,44 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     return DefenseMatch(score, verdict, trials, exploration, odd, digest)
 
 
-def inconsistencies(  # noqa: PLR0913, PLR0917 - a match has that many sides
+def inconsistencies(
     scenario: Scenario,
-    searched: Guardrail,
     make_guardrail: MakeGuardrail,
     exploration: Exploration,
     ruleset: Ruleset,
     key: str,
 ) -> int:
-    """Replay a sample of what was searched past a fresh guardrail, and count where it differs.
+    """Replay a sample of what was searched, each past a fresh guardrail; count where it differs.
 
-    A guardrail that keeps count somewhere of what was asked before is found out by this.
+    What was decided during the search is known by a checksum. So a guardrail that keeps count
+    somewhere of what was asked before is found out, whenever it changes its mind.
     """
-    entries = list(exploration.archive)
+    denied = [entry for entry in exploration.archive if entry.decisions]
+    others = [entry for entry in exploration.archive if not entry.decisions]
     draw = Draw("sample", ruleset.id, scenario.digest, key)
-    chosen = draw.sample(entries, min(SAMPLED_CHAINS, len(entries)))
-    fresh = make_guardrail()
-    try:
-        return sum(
-            _decisions(scenario, searched, ruleset, key, entry.chain)
-            != _decisions(scenario, fresh, ruleset, key, entry.chain)
-            for entry in chosen
-        )
-    finally:
-        close_guardrail(fresh)
+    chosen = [
+        entry
+        for entries in (denied, others)
+        for entry in draw.sample(entries, min(SAMPLED_CHAINS, len(entries)))
+    ]
+    return sum(
+        _decisions(scenario, make_guardrail, ruleset, key, entry.chain) != entry.decisions
+        for entry in chosen
+    )
 
 
 def _decisions(
-    scenario: Scenario, guardrail: Guardrail, ruleset: Ruleset, key: str, chain: Chain
-) -> list[tuple[str, str]]:
-    env = _open(scenario, guardrail, ruleset, key)
-    for message in chain:
-        env.interact(message)
-    return [(event.decision.action.value, event.decision.reason) for event in env.trace.events]
+    scenario: Scenario, make_guardrail: MakeGuardrail, ruleset: Ruleset, key: str, chain: Chain
+) -> int:
+    guardrail = make_guardrail()
+    try:
+        env = _open(scenario, guardrail, ruleset, key)
+        footprint = START
+        for message in chain:
+            footprint, _ = follow(footprint, message, env.interact(message).events)
+    finally:
+        close_guardrail(guardrail)
+    return footprint.decisions
 
 
 def search(  # noqa: PLR0913 - a match has that many sides

@@ -15,6 +15,10 @@ from tiltyard.world.state import Posted
 MAX_SNAPSHOTS: Final = 200_000
 MAX_ANSWER_CHARS: Final = 150_000
 MAX_CANDIDATES: Final = 20_000
+MAX_PARTS: Final = 2_000
+MAX_MESSAGES_KEPT: Final = 64
+MAX_MESSAGE_CHARS: Final = 4_000
+MAX_WORD_CHARS: Final = 40
 
 
 class JailedAttack:
@@ -47,11 +51,13 @@ class _Host:
         env.reset()
         frame: Any = Run(env.seed, config.max_steps, config.max_tool_hops, config.time_budget_s)
         found: list[Any] = []
+        parts = 0
         while True:
             asked = self._session.ask(frame, "run")
             if isinstance(asked, Done):
                 found += map(_candidate, asked.candidates[: MAX_CANDIDATES - len(found)])
-                if not asked.more or len(found) >= MAX_CANDIDATES:
+                parts += 1
+                if not asked.more or len(found) >= MAX_CANDIDATES or parts >= MAX_PARTS:
                     return found
                 frame = Given()
                 continue
@@ -109,8 +115,12 @@ class _Host:
         )
 
 
-def _candidate(found: Any) -> Any:
-    """Return what may be a candidate; the judge refuses what is none."""
-    if isinstance(found, list) and all(isinstance(message, str) for message in found):
-        return AttackCandidate(tuple(found))
-    return found
+def _candidate(found: list[str | None] | str) -> Any:
+    """Return what may be a candidate; the judge refuses what is none, and it is not kept."""
+    if isinstance(found, str):
+        return found[:MAX_WORD_CHARS]
+    if len(found) > MAX_MESSAGES_KEPT:
+        return ("",) * MAX_MESSAGES_KEPT
+    if all(isinstance(message, str) for message in found):
+        return AttackCandidate(tuple(str(message)[:MAX_MESSAGE_CHARS] for message in found))
+    return tuple(found)

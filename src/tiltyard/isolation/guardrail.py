@@ -144,7 +144,9 @@ class JailedRunner:
     def _ask(self, session: Session, name: str, args: dict[str, Any]) -> Any:
         notes, self._notes = self._notes, []
         if len(self._dead) > FORGOTTEN_AT_ONCE:
-            dead, self._dead[:] = self._dead[:], []
+            # Always so many: how many there are would tell the guest how far the match has come.
+            dead = self._dead[:FORGOTTEN_AT_ONCE]
+            del self._dead[:FORGOTTEN_AT_ONCE]
             # Behind the notes, of which one may still commit what nobody wants any more.
             notes.append(Forget(dead))
         while sum(map(_size, notes)) > MAX_NOTES_CHARS and len(notes) > 1:

@@ -7,6 +7,7 @@ does not wait for them.
 import os
 from collections import deque
 from collections.abc import Sequence
+from hashlib import sha256
 from types import TracebackType
 from typing import Final, Self
 
@@ -16,7 +17,7 @@ from tiltyard.isolation.cores import SharedCore
 from tiltyard.isolation.guardrail import JailedGuardrail
 from tiltyard.isolation.limits import Level, Limits
 from tiltyard.isolation.probing import probe
-from tiltyard.isolation.session import AnyGuest, Deadlines, GuestError, Session
+from tiltyard.isolation.session import AnyGuest, Deadlines, Session
 from tiltyard.isolation.slots import Slot, take_slot
 from tiltyard.isolation.submissions import Submission, Track
 from tiltyard.isolation.unsafe import PlainGuest
@@ -45,7 +46,9 @@ class GuestHouse:
         """Without a jail: for one's own code alone, and never comparable."""
         self.level = Level.C if unsafe else probe().level if level is None else level
         self._submission = submission
-        self._load = Load(track, submission.module(track).file, key, tuple(packages))
+        # The guest can read what it is sent, and must not be able to draw what the judge draws.
+        dice = sha256(f"guest {key}".encode()).hexdigest()
+        self._load = Load(track, submission.module(track).file, dice, tuple(packages))
         self._packages = tuple(packages)
         self._limits = limits
         self._deadlines = deadlines
@@ -75,7 +78,8 @@ class GuestHouse:
         guest, slot = self._coming.popleft()
         try:
             session = Session(guest, self._load, self._deadlines)
-        except GuestError:
+        except BaseException:
+            guest.kill()
             slot.release()
             raise
         self._core.join(guest.pid)

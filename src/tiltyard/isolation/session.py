@@ -6,11 +6,12 @@ it: no score, and a verdict that tells the author what they must know.
 
 import builtins
 import re
+import time
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from tiltyard.guardrail import GuardrailGoneError
+from tiltyard.guardrail import GuardrailGoneError, printable
 from tiltyard.isolation.wire import (
     Channel,
     Failed,
@@ -24,7 +25,7 @@ from tiltyard.isolation.wire import (
 )
 
 OUTPUT_CHARS: Final = 2_000
-_LINE: Final = re.compile(r'^  File "([\w./-]{1,200}\.py)", line (\d{1,7}), in ', re.MULTILINE)
+_LINE: Final = re.compile(r'^  File "([\w./-]{1,200}\.py)", line (\d{1,6}), in ', re.MULTILINE)
 
 
 class AnyGuest(Protocol):
@@ -46,17 +47,23 @@ class Deadlines(Struct, frozen=True):
 
     load: float = 30.0
     answer: float = 20.0
+    whole: float = 2520.0
+    """For all that one guest is asked: the official limit of a match."""
 
 
 class GuestError(GuardrailGoneError):
     """A guest failed, and why: everything its author must know."""
 
-    def __init__(self, kind: str, message: str, *, call: str, traceback: str, output: str) -> None:
+    def __init__(  # noqa: PLR0913 - everything its author must know
+        self, kind: str, message: str, *, call: str, module: str, traceback: str, output: str
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         """`import`, `class`, `construct`, `run`, `died`, `deadline` or `protocol`."""
         self.call = call
         """What it was doing."""
+        self.module = module
+        """The submission's own file, as the judge knows it."""
         self.traceback = traceback
         self.output = output
         """The end of what it printed."""
@@ -71,11 +78,12 @@ class GuestError(GuardrailGoneError):
         known = getattr(builtins, name, None)
         if not (isinstance(known, type) and issubclass(known, BaseException)):
             return self.kind
-        lines = _LINE.findall(self.traceback)
-        place = f" on line {lines[-1][1]} of {lines[-1][0]}" if lines else ""
+        lines = [line for file, line in _LINE.findall(self.traceback) if file == self.module]
+        place = f" on line {lines[-1]} of {self.module}" if lines else ""
         return f"{self.kind}: {name}{place}"
 
 
+_STAGES: Final = ("import", "class", "construct", "run")
 _KINDS: Final = ((LateError, "deadline"), (MalformedError, "protocol"), (GoneError, "died"))
 
 
@@ -85,6 +93,8 @@ class Session:
     def __init__(self, guest: AnyGuest, load: Load, deadlines: Deadlines | None = None) -> None:
         self.guest = guest
         self.closed = False
+        self._end = time.monotonic() + (deadlines or Deadlines()).whole
+        self.module = load.module
         self.deadlines = deadlines or Deadlines()
         self._wire: Channel[Any] = Channel(guest.from_guest, guest.to_guest, FromGuest)
         answer = self._exchange(load, f"load {load.module}", self.deadlines.load)
@@ -93,7 +103,10 @@ class Session:
 
     def ask(self, frame: Any, call: str) -> Any:
         """Send a frame and wait for the answer."""
-        return self._exchange(frame, call, self.deadlines.answer)
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise self._error("deadline", f"the guest's time is over ({call})", call)
+        return self._exchange(frame, call, min(left, self.deadlines.answer))
 
     def _exchange(self, frame: Any, call: str, seconds: float) -> Any:
         try:
@@ -103,8 +116,11 @@ class Session:
             kind = next(name for known, name in _KINDS if isinstance(error, known))
             raise self._error(kind, f"{error} ({call})", call) from None
         if isinstance(answer, Failed):
-            said = f"{answer.message[:500]}"
-            raise self._error(answer.stage[:20], said, call, answer.traceback[:10_000])
+            if answer.stage not in _STAGES:
+                raise self.failed("failed at no known stage", call)
+            said = printable(answer.message[:500])
+            told = "\n".join(map(printable, answer.traceback[:10_000].split("\n")))
+            raise self._error(answer.stage, said, call, told)
         return answer
 
     def failed(self, what: str, call: str) -> GuestError:
@@ -113,7 +129,9 @@ class Session:
     def _error(self, kind: str, message: str, call: str, traceback: str = "") -> GuestError:
         output = self.guest.output()[-OUTPUT_CHARS:]
         self.close()
-        return GuestError(kind, message, call=call, traceback=traceback, output=output)
+        return GuestError(
+            kind, message, call=call, module=self.module, traceback=traceback, output=output
+        )
 
     def close(self) -> None:
         self.closed = True

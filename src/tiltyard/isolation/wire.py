@@ -191,7 +191,8 @@ class Asked(Struct, tag="asked", frozen=True, array_like=True):
 class Done(Struct, tag="done", frozen=True, array_like=True):
     """The attack is over, and these are its candidates, as they came."""
 
-    candidates: list[Any]
+    candidates: list[list[str | None] | str]
+    """Each the messages of one; None is no message, and a word is no candidate."""
     more: bool = False
     """There are more of them: say so."""
 

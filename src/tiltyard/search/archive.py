@@ -27,6 +27,8 @@ class Entry(Struct, gc=False):
     score: int
     steps: int
     seen: int = 1
+    decisions: int = 0
+    """What the guardrail decided on the way, as a checksum."""
 
 
 class Archive:
@@ -62,20 +64,21 @@ class Archive:
             entry.seen += 1
             self._weights.change(place, weight_of(entry.seen))
 
-    def offer(self, cell: int, chain: Chain, score: int, steps: int) -> bool:
+    def offer(self, cell: int, chain: Chain, score: int, steps: int, decisions: int = 0) -> bool:
         """Keep a chain if it is the first to its cell, or better than the one that is there."""
         place = self._places.get(cell)
         if place is None:
             if len(self._entries) >= self.capacity:
                 return False
             self._places[cell] = len(self._entries)
-            self._entries.append(Entry(cell, chain, score, steps))
+            self._entries.append(Entry(cell, chain, score, steps, 1, decisions))
             self._weights.append(weight_of(1))
             return True
         entry = self._entries[place]
         if not is_better(score, steps, chain, entry):
             return False
         entry.chain, entry.score, entry.steps = chain, score, steps
+        entry.decisions = decisions
         return True
 
     def choose(self, draw: Draw) -> Entry:

@@ -115,7 +115,8 @@ def _draw_slots(
 def merge(played: Played, archive: Archive, vocabulary: Vocabulary) -> None:
     """Take in what one slot showed."""
     for visit in played.visits:
-        if not archive.offer(visit.cell, visit.chain, visit.score, visit.steps):
+        seen = visit.cell, visit.chain, visit.score, visit.steps, visit.decisions
+        if not archive.offer(*seen):
             archive.visit(visit.cell)
     for cell in played.familiar:
         archive.visit(cell)

@@ -7,6 +7,7 @@ back to, and what is worth showing to the judge.
 
 from collections.abc import Iterable
 from typing import Any, Final
+from zlib import crc32
 
 from msgspec import Struct
 
@@ -45,6 +46,8 @@ class Footprint(Struct, frozen=True, gc=False):
     steps: int = 0
     document: str = ""
     """What was read last."""
+    decisions: int = 0
+    """A checksum of what the guardrail decided so far, and why."""
 
     @property
     def cell(self) -> int:
@@ -64,12 +67,14 @@ def follow(
 ) -> tuple[Footprint, tuple[Claim, ...]]:
     """Return the footprint after one message, and what in it may be a breach."""
     media, deeds = before.media, before.deeds
-    document = before.document
+    document, decisions = before.document, before.decisions
     claims: list[Claim] = []
     count = 0
     for event in events:
         count += 1
         name = event.name
+        if event.decision != "allow" or event.reason:
+            decisions = crc32(f"{event.index} {event.decision} {event.reason}".encode(), decisions)
         sink = _SINKS.get(name)
         if not event.ok:
             continue
@@ -87,5 +92,5 @@ def follow(
             document = str(event.args.get(_NAME[name]))
             if SENSITIVE_NAME in document:
                 media |= _SENSITIVE
-    after = Footprint(media, deeds, before.steps + max(1, count), document)
+    after = Footprint(media, deeds, before.steps + max(1, count), document, decisions)
     return after, tuple(claims)

@@ -21,6 +21,7 @@ class Visit(Struct, frozen=True, gc=False):
     chain: Chain
     score: int
     steps: int
+    decisions: int
 
 
 class Played(Struct, frozen=True, gc=False):
@@ -120,7 +121,7 @@ class Player:
             if (-known.score, known.steps, len(known.chain), known.chain) <= mine:
                 return None
             self._states.pop(known.chain, None)
-        visit = self._shown[cell] = Visit(cell, chain, score, steps)
+        visit = self._shown[cell] = Visit(cell, chain, score, steps, footprint.decisions)
         if steps < self.rules.chain_steps:
             self._keep(chain, footprint)
         return visit
