@@ -1,7 +1,12 @@
 """Tiltyard: the arena for AI-agent security."""
 
 from tiltyard.agents.deterministic import DeterministicAgent
-from tiltyard.attack import AttackAlgorithmBase, AttackCandidate, AttackRunConfig
+from tiltyard.attack import (
+    AttackAlgorithmBase,
+    AttackCandidate,
+    AttackRunConfig,
+    BudgetSpentError,
+)
 from tiltyard.decision import Action, Decision
 from tiltyard.env import SandboxEnv
 from tiltyard.guardrail import Context, GuardrailBase, Result
@@ -24,6 +29,7 @@ __all__ = [
     "AttackAlgorithmBase",
     "AttackCandidate",
     "AttackRunConfig",
+    "BudgetSpentError",
     "Context",
     "DataFlowGuardrail",
     "Decision",

@@ -28,6 +28,10 @@ class AttackRunConfig(Struct, frozen=True):
     max_tool_hops: int = 24
 
 
+class BudgetSpentError(RuntimeError):
+    """An attack asked for more steps than it has."""
+
+
 class AttackEnv(Protocol):
     """The environment as an attack sees it."""
 

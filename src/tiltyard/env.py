@@ -8,6 +8,7 @@ from msgspec import Struct
 from tiltyard.agent import Agent
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.grammar import instructions
+from tiltyard.attack import BudgetSpentError
 from tiltyard.episode import MAX_CALLS_A_MESSAGE, Episode, advance, begin
 from tiltyard.guardrail import Guardrail, GuardrailBase, check_guardrail
 from tiltyard.trace import PublicEvent, Trace, export, public
@@ -80,10 +81,6 @@ class Interaction(Struct, frozen=True, gc=False):
     def agent_refused(self) -> bool:
         """True when the agent did nothing at all."""
         return self.tool_events_added == 0
-
-
-class BudgetSpentError(RuntimeError):
-    """An attack asked for more steps than it has."""
 
 
 class SandboxEnv:

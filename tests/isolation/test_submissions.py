@@ -753,7 +753,7 @@ def test_what_cannot_be_written_leaves_nothing(
     into = tmp_path / "into"
     if exists:
         into.mkdir()
-    with pytest.raises(SubmissionError, match="cannot be written: No space left on device"):
+    with pytest.raises(SubmissionError, match="cannot be written: no space left on device"):
         open_files({"guardrail.py": GUARDRAIL, "d/e/f": b"", "z": b""}, tmp_path)
     assert (list(into.iterdir()) == []) if exists else not into.exists()
 

@@ -84,8 +84,7 @@ def test_a_better_score_replaces_and_an_equal_one_only_with_a_shorter_chain() ->
     assert not archive.offer(1, ("a",), score=0, steps=1)
     assert archive.offer(1, ("c",), score=1, steps=3)
     assert archive.offer(1, ("c", "d", "e"), score=2, steps=9)
-    entry = archive.get(1)
-    assert entry is not None
+    (entry,) = archive
     assert entry.chain == ("c", "d", "e")
 
 

@@ -100,6 +100,8 @@ class Calibration(Struct, frozen=True):
     attack: tuple[AttackRow, ...]
     advice: tuple[Advice, ...]
     contradictions: tuple[str, ...]
+    adjusted: Ruleset | None = None
+    """The ruleset with all that is advised; None if nothing is."""
     other_seeds: tuple[OtherSeed, ...] = ()
     convergence: dict[str, tuple[Point, ...]] = {}
     """By guardrail."""
@@ -266,7 +268,7 @@ def apply_changes(ruleset: Ruleset, changes: dict[str, int]) -> Ruleset:
         table, _, field = name.partition(".")
         part = structs.replace(getattr(ruleset, table), **{field: value})
         ruleset = structs.replace(ruleset, **{table: part})
-    return structs.replace(ruleset, version=ruleset.version + 1) if changes else ruleset
+    return structs.replace(ruleset, version=ruleset.version + 1)
 
 
 Tell = Callable[[str], None]
@@ -282,11 +284,14 @@ def calibrate(seed: int, ruleset: Ruleset, tell: Tell) -> Calibration:
     for name in ATTACK_LADDER:
         tell(f"attack: {name}")
         attack.append(measure_attack(scenario, name, ruleset))
+    advice = tuple(advise(defense, attack, ruleset))
+    changes = {name: value for each in advice for name, value in each.changes.items()}
     return Calibration(
         ruleset.id,
         seed,
         tuple(defense),
         tuple(attack),
-        tuple(advise(defense, attack, ruleset)),
+        advice,
         tuple(expectations.contradictions(ruleset)),
+        apply_changes(ruleset, changes) if changes else None,
     )

@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
+from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
 from tiltyard.benign import Trial, draw_suite, play
 from tiltyard.draw import Draw
-from tiltyard.env import BudgetSpentError, SandboxEnv
+from tiltyard.env import SandboxEnv
 from tiltyard.guardrail import Guardrail, GuardrailGoneError, close_guardrail
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.findings import Finding, Verdict

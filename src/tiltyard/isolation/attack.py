@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
-from tiltyard.env import BudgetSpentError
+from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
 from tiltyard.isolation.session import Session
 from tiltyard.isolation.wire import Asked, Done, Given, Run
 from tiltyard.trace import public

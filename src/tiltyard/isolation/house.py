@@ -8,7 +8,6 @@ import os
 from collections import deque
 from collections.abc import Sequence
 from hashlib import sha256
-from types import TracebackType
 from typing import Final, Self
 
 from tiltyard.isolation import jail
@@ -128,10 +127,5 @@ class GuestHouse:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from tiltyard.attack import BudgetSpentError
 from tiltyard.decision import Action
 from tiltyard.isolation import virtual
 from tiltyard.isolation.wire import Asked, Channel, Given, MalformedError, Run
@@ -14,10 +15,6 @@ from tiltyard.trace import PublicEvent
 
 MAX_CANDIDATES_SENT: Final = 20_000
 MAX_PART_CHARS: Final = 150_000
-
-
-class BudgetSpentError(RuntimeError):
-    """The attack asked for more steps than it has."""
 
 
 class GuestInteraction(Struct, frozen=True):

@@ -357,7 +357,8 @@ def _openings(trace: Trace, end: int, world: World) -> list[str]:
     """Return how to open each document that had a say in an order, the last first."""
     says = [origin for call in _telling(trace.events, end) for origin in call.clause.origins()]
     asks: dict[str, None] = {}
-    for kind, document in dict.fromkeys((o.kind, o.document) for o in says if o.kind in _FETCH):
+    told = dict.fromkeys((o.kind, o.document) for o in says if o.kind in _FETCH)
+    for kind, document in list(told)[:_MAX_OPENINGS]:
         asks[_ASKS[_FETCH[kind][0]].format(document)] = None
         if kind is SourceKind.FILE:
             names = _spellings(trace, world, document)

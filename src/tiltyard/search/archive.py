@@ -49,13 +49,6 @@ class Archive:
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries)
 
-    def __contains__(self, cell: int) -> bool:
-        return cell in self._places
-
-    def get(self, cell: int) -> Entry | None:
-        place = self._places.get(cell)
-        return None if place is None else self._entries[place]
-
     def visit(self, cell: int) -> None:
         """Count one more visit: what is seen often is chosen less."""
         place = self._places.get(cell)

@@ -10,7 +10,6 @@ import os
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, ForkProcess
-from types import TracebackType
 from typing import Final, Self
 from zlib import crc32
 
@@ -70,12 +69,7 @@ class Workers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for pipe in self._pipes:
             pipe.close()
         for process in self._processes:

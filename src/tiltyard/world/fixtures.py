@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from tiltyard.plain_files import NotPlainError, Problem, open_plain, read_at_most, reason_of
 from tiltyard.world.index import INDEX_FORMAT, Index
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.paths import PathError, normalise
@@ -44,7 +45,6 @@ MIN_CACHED_PAGES: Final = 500
 
 _CACHE_PREFIX: Final = "tiltyard-index-"
 # Without O_NONBLOCK, a FIFO that takes a file's place after it was looked at would hang us.
-_OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ def write_scenario(scenario: Scenario, directory: Path, *, overwrite: bool = Fal
                 raise FixturesError(f"{_show(directory)} would read back as another scenario.")
             _swap_in(made, directory, Path(work, "replaced"))
     except (OSError, ValueError) as error:
-        raise FixturesError(f"{_show(directory)} cannot be written: {_why(error)}.") from error
+        raise FixturesError(f"{_show(directory)} cannot be written: {reason_of(error)}.") from error
 
 
 def default_cache() -> Path | None:
@@ -205,45 +205,28 @@ class _Reader:
 
 @contextmanager
 def _opened(name: str, parent: int | None, shown: str) -> Iterator[tuple[int, os.stat_result]]:
-    """Open a plain file or a directory, and nothing else, without following or blocking.
-
-    It is looked at before it is opened, since opening a device may already act on it, and again
-    once it is open, since it may have been exchanged in between.
-    """
     try:
-        _refuse_special(os.stat(name, dir_fd=parent, follow_symlinks=False), shown)
-        handle = os.open(name, _OPEN_FLAGS, dir_fd=parent)
-    except FileNotFoundError as error:
-        raise MissingError(f"{shown} does not exist.") from error
-    except (OSError, ValueError) as error:
-        raise FixturesError(f"{shown} cannot be opened: {_why(error)}.") from error
-    try:
-        status = os.fstat(handle)
-        _refuse_special(status, shown)
-        yield handle, status
-    except OSError as error:
-        raise FixturesError(f"{shown} cannot be read: {_why(error)}.") from error
-    finally:
-        os.close(handle)
+        with open_plain(name, parent) as found:
+            yield found
+    except NotPlainError as error:
+        kind = MissingError if error.problem is Problem.MISSING else FixturesError
+        raise kind(f"{shown} {_PROBLEMS[error.problem].format(error.reason)}.") from error
 
 
-def _refuse_special(status: os.stat_result, shown: str) -> None:
-    if stat.S_ISLNK(status.st_mode):
-        raise FixturesError(f"{shown} is a symbolic link, and none is followed.")
-    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        raise FixturesError(f"{shown} is neither a plain file nor a directory.")
+_PROBLEMS: Final = {
+    Problem.MISSING: "does not exist",
+    Problem.LINK: "is a symbolic link, and none is followed",
+    Problem.SPECIAL: "is neither a plain file nor a directory",
+    Problem.CLOSED: "cannot be opened: {}",
+    Problem.UNREADABLE: "cannot be read: {}",
+}
 
 
 def _read_at_most(handle: int, status: os.stat_result, limit: int, shown: str) -> bytes:
-    """Read a plain file whose size is not believed: it may grow while it is read."""
-    left = limit + 1 if status.st_size <= limit else 0
-    chunks: list[bytes] = []
-    while left and (chunk := os.read(handle, min(left, max(status.st_size + 1, 1 << 16)))):
-        chunks.append(chunk)
-        left -= len(chunk)
-    if not left:
+    data = read_at_most(handle, status, limit)
+    if data is None:
         raise FixturesError(f"{shown} is larger than {limit} bytes.")
-    return b"".join(chunks)
+    return data
 
 
 def _canonical(prefix: str, name: bytes, shown: str) -> str:
@@ -411,7 +394,9 @@ def _write(made: Path, name: str, content: object, shown: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
     except (OSError, ValueError) as error:
-        raise FixturesError(f"{_show(shown / name)} cannot be written: {_why(error)}.") from error
+        raise FixturesError(
+            f"{_show(shown / name)} cannot be written: {reason_of(error)}."
+        ) from error
 
 
 def _refuse_occupied(directory: Path, *, overwrite: bool) -> None:
@@ -449,7 +434,3 @@ def _member(name: str) -> str:
 def _show(path: Path) -> str:
     """Spell a path so that a hostile name stays on one line and can be printed."""
     return repr(str(path))[1:-1]
-
-
-def _why(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()

@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tiltyard.isolation.submissions.archive import Archive
-from tiltyard.isolation.submissions.directory import Walk, check_fresh, opened, read_at_most, write
+from tiltyard.isolation.submissions.directory import Walk, check_fresh, opened, read_within, write
 from tiltyard.isolation.submissions.names import (
     LEFT_OUT,
     LIMITS,
@@ -113,12 +113,12 @@ def _read(path: Path, limits: Limits) -> dict[str, bytes]:
         if stat.S_ISDIR(status.st_mode):
             return Walk(limits).read(handle)
         if path.suffix.lower() == ".zip":
-            archive = read_at_most(handle, status, limits.archive_bytes, shown)
+            archive = read_within(handle, status, limits.archive_bytes, shown)
             return Archive(archive, shown, limits).read()
         if path.suffix == ".py":
             name = utf8(os.fsencode(path.name))
             Names(limits).add(name, is_directory=False)
-            return {name: read_at_most(handle, status, limits.file_bytes, shown)}
+            return {name: read_within(handle, status, limits.file_bytes, shown)}
     raise SubmissionError(
         f"{shown} is neither a directory nor a .py or .zip file. Submit one of these."
     )

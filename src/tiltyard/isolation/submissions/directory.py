@@ -24,9 +24,9 @@ from tiltyard.isolation.submissions.names import (
     too_much,
     utf8,
 )
+from tiltyard.plain_files import NotPlainError, Problem, open_plain, read_at_most, reason_of
 
 # Without O_NONBLOCK, a FIFO that takes a file's place after it was looked at would hang us.
-_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -59,7 +59,7 @@ class Walk:
                     yield path, self._read_file(handle, status, show(path))
 
     def _read_file(self, handle: int, status: os.stat_result, shown: str) -> bytes:
-        data = read_at_most(handle, status, self._limits.file_bytes, shown)
+        data = read_within(handle, status, self._limits.file_bytes, shown)
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
             raise too_much(shown, self._limits)
@@ -68,45 +68,29 @@ class Walk:
 
 @contextmanager
 def opened(name: str, parent: int | None, shown: str) -> Iterator[tuple[int, os.stat_result]]:
-    """Open a plain file or a directory, and nothing else, without following or blocking.
-
-    It is looked at before it is opened, since opening a device may already act on it, and again
-    once it is open, since it may have been exchanged in between.
-    """
+    """Open a plain file or a directory, or refuse the submission."""
     try:
-        _refuse_special(os.stat(name, dir_fd=parent, follow_symlinks=False), shown)
-        handle = os.open(name, _READ_FLAGS, dir_fd=parent)
-    except FileNotFoundError as error:
-        raise SubmissionError(f"{shown} does not exist. Check the path.") from error
-    except (OSError, ValueError) as error:
-        raise SubmissionError(f"{shown} cannot be opened: {_why(error)}.") from error
-    try:
-        status = os.fstat(handle)
-        _refuse_special(status, shown)
-        yield handle, status
-    except OSError as error:
-        raise SubmissionError(f"{shown} cannot be read: {_why(error)}.") from error
-    finally:
-        os.close(handle)
+        with open_plain(name, parent) as found:
+            yield found
+    except NotPlainError as error:
+        problem = _PROBLEMS[error.problem].format(error.reason)
+        raise SubmissionError(f"{shown} {problem}.") from error
 
 
-def _refuse_special(status: os.stat_result, shown: str) -> None:
-    if stat.S_ISLNK(status.st_mode):
-        raise SubmissionError(f"{shown} is a link. Put the file itself in its place.")
-    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        raise SubmissionError(f"{shown} is neither a file nor a directory. Leave it out.")
+_PROBLEMS: Final = {
+    Problem.MISSING: "does not exist. Check the path",
+    Problem.LINK: "is a link. Put the file itself in its place",
+    Problem.SPECIAL: "is neither a file nor a directory. Leave it out",
+    Problem.CLOSED: "cannot be opened: {}",
+    Problem.UNREADABLE: "cannot be read: {}",
+}
 
 
-def read_at_most(handle: int, status: os.stat_result, limit: int, shown: str) -> bytes:
-    """Read a plain file whose size is not believed: it may grow while it is read."""
-    left = limit + 1 if status.st_size <= limit else 0
-    chunks: list[bytes] = []
-    while left and (chunk := os.read(handle, min(left, max(status.st_size + 1, 1 << 16)))):
-        chunks.append(chunk)
-        left -= len(chunk)
-    if not left:
+def read_within(handle: int, status: os.stat_result, limit: int, shown: str) -> bytes:
+    data = read_at_most(handle, status, limit)
+    if data is None:
         raise too_large(shown, limit)
-    return b"".join(chunks)
+    return data
 
 
 def check_fresh(into: Path) -> None:
@@ -130,7 +114,7 @@ def write(files: Mapping[str, bytes], into: Path) -> None:
         _empty(into)
         if made:
             into.rmdir()
-        raise SubmissionError(f"The submission cannot be written: {_why(error)}.") from error
+        raise SubmissionError(f"The submission cannot be written: {reason_of(error)}.") from error
 
 
 def _empty(directory: Path) -> None:
@@ -151,7 +135,3 @@ def _write_file(path: Path, data: bytes) -> None:
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         os.fchmod(handle, 0o644)
-
-
-def _why(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,81 @@
+"""Opening what strangers put on a disk: plain files and directories, and nothing else.
+
+Links are not followed, devices and pipes are not touched, sizes are not believed. Whoever asks
+says in its own words what was wrong.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum, auto
+from typing import Final
+
+_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CHUNK: Final = 1 << 16
+
+
+class Problem(Enum):
+    MISSING = auto()
+    LINK = auto()
+    SPECIAL = auto()
+    """Neither a file nor a directory."""
+    CLOSED = auto()
+    """It cannot be opened."""
+    UNREADABLE = auto()
+    """It was opened, and cannot be read."""
+
+
+class NotPlainError(Exception):
+    """What was to be opened cannot be used, and why."""
+
+    def __init__(self, problem: Problem, reason: str = "") -> None:
+        super().__init__(reason)
+        self.problem = problem
+        self.reason = reason
+
+
+@contextmanager
+def open_plain(name: str, parent: int | None) -> Iterator[tuple[int, os.stat_result]]:
+    """Open a plain file or a directory, and nothing else, without following or blocking.
+
+    It is looked at before it is opened, since opening a device may already act on it, and again
+    once it is open, since it may have been exchanged in between.
+    """
+    try:
+        _refuse_special(os.stat(name, dir_fd=parent, follow_symlinks=False))
+        handle = os.open(name, _FLAGS, dir_fd=parent)
+    except FileNotFoundError as error:
+        raise NotPlainError(Problem.MISSING) from error
+    except (OSError, ValueError) as error:
+        raise NotPlainError(Problem.CLOSED, reason_of(error)) from error
+    try:
+        status = os.fstat(handle)
+        _refuse_special(status)
+        yield handle, status
+    except OSError as error:
+        raise NotPlainError(Problem.UNREADABLE, reason_of(error)) from error
+    finally:
+        os.close(handle)
+
+
+def _refuse_special(status: os.stat_result) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise NotPlainError(Problem.LINK)
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        raise NotPlainError(Problem.SPECIAL)
+
+
+def read_at_most(handle: int, status: os.stat_result, limit: int) -> bytes | None:
+    """Read a plain file whose size is not believed: it may grow meanwhile. None if it is larger."""
+    left = limit + 1 if status.st_size <= limit else 0
+    chunks: list[bytes] = []
+    while left and (chunk := os.read(handle, min(left, max(status.st_size + 1, _CHUNK)))):
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks) if left else None
+
+
+def reason_of(error: Exception) -> str:
+    """Return what the system says, without the path that it says it of."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
