@@ -124,7 +124,8 @@ def walk(
     seconds = time.perf_counter() - start
     calls = returned = 0
     for snapshot in kept[1:]:
-        for event in snapshot.episode.trace.turn_events:
+        env.restore(snapshot)
+        for event in env.trace.turn_events:
             calls += 1
             returned += len(event.result.output.string.encode())
     return {

@@ -26,12 +26,12 @@ def compare_go_explore(rounds: int) -> Measured:
     rules = load_ruleset().search
     peers, ours, calls = [], [], []
     # A query's first evaluation over 20,000 pages is measured apart, and so is what is read first.
-    explore(SandboxEnv(scenario=scenario), rules, ("bench", 0), steps=60_000)
+    explore(SandboxEnv(scenario=scenario, fold=True), rules, ("bench", 0), steps=60_000)
     for _ in range(rounds):
         peer = kernel.ask_peer("go_explore", seconds=4.0)
         peers.append(peer["interactions_per_s"])
         calls.append(peer["calls"])
-        env = SandboxEnv(scenario=scenario, guardrail=AllowAllGuardrail())
+        env = SandboxEnv(scenario=scenario, guardrail=AllowAllGuardrail(), fold=True)
         start = time.perf_counter()
         found = explore(env, rules, ("bench", 0), steps=60_000)
         ours.append(found.interactions / (time.perf_counter() - start))
@@ -51,7 +51,7 @@ def compare_go_explore(rounds: int) -> Measured:
 def measure_cell() -> Measured:
     """Weigh everything that a search keeps, states included, divided by its cells."""
     rules = load_ruleset().search
-    env = SandboxEnv(guardrail=AllowAllGuardrail())
+    env = SandboxEnv(guardrail=AllowAllGuardrail(), fold=True)
     explore(env, rules, ("bench",), steps=60_000)
     gc.collect()
     tracemalloc.start()

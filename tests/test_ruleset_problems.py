@@ -19,7 +19,7 @@ TEXT: Final = (files("tiltyard.rulesets") / "design.toml").read_text(encoding="u
         ("chain_steps = 20", "chain_steps = -1", "`chain_steps`"),
         ("variants = 5 ", "variants = 0 ", "`variants`"),
         ("full_marks = 400 ", "full_marks = 0 ", "`full_marks`"),
-        ("states = 2_000", "states = -2", "`states`"),
+        ("states = 8_000", "states = -2", "`states`"),
         ('"splice", ', '"spliec", ', "no operator 'spliec'"),
         ("EXFILTRATION = 16", "EXFIL = 16", "must name"),
         ("check the folder {folder}", "check the folder {foldr}", "'foldr'"),

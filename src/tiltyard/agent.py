@@ -43,3 +43,8 @@ class Agent(Protocol):
 
     def next_action(self, view: View) -> tuple[ToolCall | Answer, Any]:
         """Return the next call, or the answer that ends the turn, and the new memory."""
+
+
+def is_pure(agent: Agent) -> bool:
+    """Tell whether an agent says that its next action depends on its view and on nothing else."""
+    return getattr(agent, "pure", False) is True

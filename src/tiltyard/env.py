@@ -5,12 +5,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tiltyard.agent import Agent
+from tiltyard.agent import Agent, is_pure
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.grammar import instructions
 from tiltyard.attack import BudgetSpentError
 from tiltyard.episode import MAX_CALLS_A_MESSAGE, Episode, advance, begin
-from tiltyard.guardrail import Guardrail, GuardrailBase, check_guardrail
+from tiltyard.folding import Beginning, fold, unfold
+from tiltyard.guardrail import Guardrail, GuardrailBase, GuardrailRunner, check_guardrail
 from tiltyard.trace import PublicEvent, Trace, export, public
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate
@@ -26,6 +27,7 @@ class Snapshot(Struct, frozen=True, gc=False):
     """An episode to come back to. Taking one costs nothing, and so does keeping it."""
 
     episode: Episode
+    """Its history may be folded; restore it to look at that."""
 
     def __repr__(self) -> str:
         return f"<Snapshot of {self.episode.trace!r}>"
@@ -88,7 +90,9 @@ class SandboxEnv:
 
     Without `fixtures_dir` or `scenario`, the world is the generated one of `seed`; seed 123 is
     the public scenario. `world` is another beginning for a scenario, such as one with other
-    secrets. Without `agent`, the deterministic one; without `guardrail`, none.
+    secrets. Without `agent`, the deterministic one; without `guardrail`, none. With `fold`, a
+    snapshot puts its history away and takes a third of the room, for those who keep thousands;
+    whoever asks for the history all the same, waits for it once.
     """
 
     def __init__(  # noqa: PLR0913 - the competition's own parameters, and one
@@ -102,6 +106,7 @@ class SandboxEnv:
         world: World | None = None,
         max_tool_hops: int = MAX_CALLS_A_MESSAGE,
         max_steps: int | None = None,
+        fold: bool = False,
     ) -> None:
         guardrail = GuardrailBase() if guardrail is None else guardrail
         agent = DeterministicAgent() if agent is None else agent
@@ -120,6 +125,8 @@ class SandboxEnv:
         """What is left of a budget, or None without one. Restoring gives nothing back."""
         self._start = begin(scenario.world if world is None else world, agent, guardrail)
         self._episode = self._start
+        self._beginning = Beginning(self._start)
+        self._fold = fold and is_pure(agent) and isinstance(self._start.runner, GuardrailRunner)
 
     def __repr__(self) -> str:
         name = type(self.guardrail).__name__
@@ -144,6 +151,8 @@ class SandboxEnv:
 
     def snapshot(self) -> Snapshot:
         """Return the present, to restore later, any number of times."""
+        if self._fold and not self._beginning.was_asked:
+            self._episode = fold(self._episode, self._beginning)
         return Snapshot(self._episode)
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -161,15 +170,17 @@ class SandboxEnv:
 
     @property
     def episode(self) -> Episode:
+        if self._episode.trace.is_folded:
+            self._episode = unfold(self._episode)
         return self._episode
 
     @property
     def trace(self) -> Trace:
-        return self._episode.trace
+        return self.episode.trace
 
     def export_trace_dict(self) -> dict[str, Any]:
         """Return the public view of the trace as plain data."""
-        return export(self._episode.trace, self.seed)
+        return export(self.trace, self.seed)
 
 
 def _checked_message(message: object) -> str:

@@ -7,7 +7,7 @@ which they do not exist.
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +15,7 @@ from msgspec import Struct
 from tiltyard.decision import Action, Decision
 from tiltyard.world.results import ToolCall, ToolResult
 from tiltyard.world.state import Effect, Posted
+from tiltyard.world.text import SourceKind
 from tiltyard.world.tools import TOOLS
 
 TRACE_VERSION: Final = 1
@@ -45,7 +46,7 @@ class Answer(Struct, frozen=True, gc=False):
     text: str
 
 
-class PublicEvent(Struct, frozen=True):
+class PublicEvent(Struct, frozen=True, gc=False):
     """An event as anyone but the judge may see it."""
 
     index: int
@@ -80,10 +81,17 @@ class TraceError(ValueError):
     """Bytes that are not a trace."""
 
 
-class Trace(Struct, frozen=True, eq=False):
+class Folded(Protocol):
+    """A history that was put away, and can be had again."""
+
+    def unfold(self) -> "Trace": ...
+
+
+class Trace(Struct, frozen=True, eq=False, gc=False):
     """A history: its last turn, and the history before that turn, which it shares."""
 
-    parent: "Trace | None" = None
+    parent: "Trace | Folded | None" = None
+    """The history before; what is folded stands for this turn too, of which nothing is here."""
     message: str = ""
     turn_events: tuple[Event, ...] = ()
     """Of the last turn alone; `events` has those of the whole history."""
@@ -93,11 +101,28 @@ class Trace(Struct, frozen=True, eq=False):
     event_count: int = 0
     steps: int = 0
     """What it cost: a call is a step, and so is a message that led to no call."""
+    is_folded: bool = False
+    """True when there is a folded part in it."""
+
+    def unfolded(self) -> "Trace":
+        """Return the same history with nothing folded in it."""
+        if not self.is_folded:
+            return self
+        later: list[Trace] = []
+        node = self
+        while isinstance(node.parent, Trace):
+            later.append(node)
+            node = node.parent
+        assert node.parent is not None
+        trace = node.parent.unfold()
+        for turn in reversed(later):
+            trace = OpenTurn(trace, turn.message, [*turn.turn_events]).closed(turn.answer)
+        return trace
 
     def backwards(self) -> Iterator["Trace"]:
         """Yield the history turn by turn, from the last to the first."""
-        node = self
-        while node.parent is not None:
+        node = self.unfolded()
+        while isinstance(node.parent, Trace):
             yield node
             node = node.parent
 
@@ -183,6 +208,8 @@ class OpenTurn(Struct, gc=False):
     @property
     def trace(self) -> Trace:
         """The history as it stands, for whoever wants to look."""
+        if self.before.is_folded:
+            self.before = self.before.unfolded()
         return self.closed(None)
 
     def closed(self, answer: Answer | None) -> Trace:
@@ -195,14 +222,15 @@ class OpenTurn(Struct, gc=False):
             answer,
             before.turns + 1,
             before.event_count + calls,
-            before.steps + max(1, calls),
+            before.steps + (calls or 1),
+            before.is_folded,
         )
 
 
 def public(event: Event) -> PublicEvent:
     """Return what everybody may see of an event."""
     call, result = event.ran or event.call, event.result
-    tool = TOOLS.get(call.tool)
+    side_effect, scope = _KINDS.get(call.tool, ("", ""))
     return PublicEvent(
         event.index,
         event.turn,
@@ -211,13 +239,17 @@ def public(event: Event) -> PublicEvent:
         result.ok,
         result.output.string,
         None if result.error is None else result.error.value,
-        result.source.value,
-        "" if tool is None else tool.side_effect.value,
-        "" if tool is None else tool.scope.value,
+        _SOURCES[result.source],
+        side_effect,
+        scope,
         event.decision.action,
         event.decision.reason,
         event.observe_error,
     )
+
+
+_KINDS: Final = {name: (tool.side_effect.value, tool.scope.value) for name, tool in TOOLS.items()}
+_SOURCES: Final = {source: source.value for source in SourceKind}
 
 
 def export(trace: Trace, seed: int) -> dict[str, Any]:

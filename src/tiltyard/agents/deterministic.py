@@ -126,6 +126,9 @@ class Memory(Struct, frozen=True, gc=False):
     waiting: tuple[Waiting, ...] = ()
 
 
+IDLE: Final = Memory()
+"""Nothing in mind: what most turns begin and end with."""
+
 Reader = Callable[[Text], Instructions]
 
 
@@ -140,9 +143,10 @@ class DeterministicAgent:
     """The agent of every comparable match."""
 
     name = "deterministic"
+    pure = True
 
     def begin(self) -> Memory:
-        return Memory()
+        return IDLE
 
     def read(self, text: Text) -> Instructions:
         """Return what the agent takes a text to order."""
@@ -164,10 +168,10 @@ class DeterministicAgent:
 
 def _sum_up(calls: list[Event]) -> Answer:
     """Say how the turn went, by what became of its calls."""
-    went_well = sum([event.result.ok for event in calls])
-    if went_well == len(calls) and calls:
+    outcomes = [event.result.ok for event in calls]
+    if False not in outcomes and outcomes:
         return DONE
-    return IN_PART if went_well else IN_VAIN
+    return IN_PART if True in outcomes else IN_VAIN
 
 
 def _absorb(memory: Memory, event: Event, read_text: Reader) -> Memory:
@@ -270,6 +274,8 @@ def _proceed(memory: Memory, owner: str, read: Reader) -> tuple[ToolCall | Answe
         else:
             below = memory.below
             top = below[-1] if below else None
+            if top is None and not memory.notes and not memory.waiting:
+                return DONE, IDLE
             memory = Memory(top, below[:-1], memory.notes, memory.waiting)
             continue
         if type(operation) is ToolCall:
@@ -330,7 +336,8 @@ def _read_hit(op: ReadHit, memory: Memory, frame: Frame, _setting: Setting) -> T
     fitting = [
         hit
         for hit in (() if frame.mails is None else frame.mails.hits)
-        if op.sender in lower(hit.sender) and op.subject in lower(hit.title)
+        if (not op.sender or op.sender in lower(hit.sender))
+        and (not op.subject or op.subject in lower(hit.title))
     ]
     return _ask("email.read", frame.mails, _pick(fitting, op.rank), memory, frame)
 

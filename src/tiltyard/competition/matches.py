@@ -257,6 +257,7 @@ def _open(
         world=rotated(scenario, "search", ruleset.id, scenario.digest, key),
         max_tool_hops=ruleset.play.calls_per_message,
         max_steps=steps,
+        fold=True,
     )
 
 

@@ -1,6 +1,5 @@
 """Playing chains: return by restore, or by replay where the state was forgotten."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +23,13 @@ class Visit(Struct, frozen=True, gc=False):
     decisions: int
 
 
+class Kept(Struct, frozen=True, gc=False):
+    """A moment to return to."""
+
+    snapshot: Any
+    footprint: Footprint
+
+
 class Played(Struct, frozen=True, gc=False):
     """What came of one slot. Cells that this player showed before come without their chain."""
 
@@ -43,8 +49,9 @@ class Player:
         self.rules = rules
         self.slots = frozenset(rules.vocabulary.learns)
         env.reset()
-        self._start = env.snapshot(), START
-        self._states: OrderedDict[Chain, tuple[Any, Footprint]] = OrderedDict()
+        self._start = Kept(env.snapshot(), START)
+        self._states: dict[Chain, Kept] = {}
+        """The oldest first."""
         self._room = rules.states if states is None else states
         self._shown: dict[int, Visit] = {}
         self._claimed: dict[Claim, int] = {}
@@ -94,23 +101,26 @@ class Player:
         at = len(chain)
         while at and chain[:at] not in self._states:
             at -= 1
-        if at:
-            self._states.move_to_end(chain[:at])
-        snapshot, footprint = self._states[chain[:at]] if at else self._start
-        self.env.restore(snapshot)
+        kept = self._states[chain[:at]] if at else self._start
+        self.env.restore(kept.snapshot)
+        footprint = kept.footprint
+        if at == len(chain):
+            return footprint
         for message in chain[at:]:
             if self.env.steps_left == 0:
                 return footprint
             footprint = follow(footprint, message, self.env.interact(message).events)[0]
-        if at < len(chain):
+        if len(chain) - at > 1:  # One message again is cheaper than one more state to keep.
             self._keep(chain, footprint)
         return footprint
 
     def _keep(self, chain: Chain, footprint: Footprint) -> None:
-        if self._room:
-            self._states[chain] = self.env.snapshot(), footprint
-            if len(self._states) > self._room:
-                self._states.popitem(last=False)
+        if not self._room:
+            return
+        if len(self._states) >= self._room:
+            # The older half at once: one at a time, a dict finds its first ever more slowly.
+            self._states = dict([*self._states.items()][(len(self._states) + 1) // 2 :])
+        self._states[chain] = Kept(self.env.snapshot(), footprint)
 
     def _news(self, chain: Chain, footprint: Footprint) -> Visit | None:
         """Return a visit, if it is better than all that this player showed for its cell before."""

@@ -23,7 +23,7 @@ class File(Struct, frozen=True, gc=False):
     protected: bool = False
 
 
-class Directory(Struct, frozen=True):
+class Directory(Struct, frozen=True, gc=False):
     entries: "Map[str, File | Directory]"
 
 

@@ -52,7 +52,7 @@ Letter = tuple[Text, Text, str]
 """A message as its reader sees it, its body alone, and its sender."""
 
 
-class Delivered(Struct, frozen=True, eq=False):
+class Delivered(Struct, frozen=True, eq=False, gc=False):
     """Mail of one folder that came during the episode, newest first."""
 
     mail: Mail

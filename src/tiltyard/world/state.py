@@ -60,7 +60,7 @@ class Deleted(Struct, frozen=True, tag=True, gc=False):
 Effect = Posted | Mailed | Wrote | Deleted
 
 
-class Egress(Struct, frozen=True, eq=False):
+class Egress(Struct, frozen=True, eq=False, gc=False):
     """Everything that left by HTTP, newest first."""
 
     posted: Posted

@@ -162,7 +162,7 @@ def by_machine(string: str) -> Text:
 
 def lower(string: str) -> str:
     """Fold the case of ASCII alone: other tables of letters change with Python's version."""
-    return string.translate(_LOWER)
+    return string.lower() if string.isascii() else string.translate(_LOWER)
 
 
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}

@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 REMEMBERED_TEXTS: Final = 1024
-REMEMBERED_MESSAGES: Final = 2048
+REMEMBERED_MESSAGES: Final = 8192
 REMEMBERED_PROSE: Final = 32_768
 MAX_READ_CHARS: Final = 16_384
 """What stands further down in a document is not read as instructions."""
