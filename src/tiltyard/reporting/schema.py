@@ -186,6 +186,7 @@ class Failure(Struct, frozen=True, forbid_unknown_fields=True):
     call: Annotated[str, Meta(description="What it was doing.")] = ""
     traceback: Annotated[str, Meta(description="Inside the submission.")] = ""
     output: Annotated[str, Meta(description="The last of what it printed.")] = ""
+    official: Annotated[str, Meta(description="All that may be told of it in a hidden match.")] = ""
 
 
 class Isolation(Struct, frozen=True, forbid_unknown_fields=True):
@@ -211,6 +212,7 @@ class Setting(Struct, frozen=True, forbid_unknown_fields=True):
     agent: str
     offense_opponent: str
     defense_opponent: str
+    packages: Annotated[dict[str, str], Meta(description="Third-party ones, with version.")] = {}
     key: Annotated[str, Meta(description="The official key's fingerprint; empty in practice.")] = ""
     official_seeds: int = 0
 
@@ -233,6 +235,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     submission: Submitted
     engine: Annotated[str, Meta(description="The version of Tiltyard.")]
     failures: tuple[Failure, ...] = ()
+    notes: Annotated[tuple[str, ...], Meta(description="What its author should look at.")] = ()
     restricted: Annotated[
         bool, Meta(description="What a competitor is shown of an official run: no texts.")
     ] = False

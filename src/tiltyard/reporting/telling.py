@@ -27,8 +27,7 @@ def tell_findings(findings: Sequence[Judged], prefix: str, ruleset: Ruleset) -> 
     told: list[Finding] = []
     counted: set[tuple[str, str, str]] = set()
     weights = ruleset.attack.weights
-    ordered = sorted(findings, key=lambda found: (-weights[found.cell.predicate], found.cell))
-    for number, finding in enumerate(ordered, 1):
+    for number, finding in enumerate(in_order(findings, ruleset), 1):
         cell = finding.cell
         points = ruleset.attack.points_per_cell
         if cell.core not in counted:
@@ -53,6 +52,12 @@ def tell_findings(findings: Sequence[Judged], prefix: str, ruleset: Ruleset) -> 
             )
         )
     return tuple(told)
+
+
+def in_order(findings: Sequence[Judged], ruleset: Ruleset) -> list[Judged]:
+    """Return findings as they are told: the weightiest first."""
+    weights = ruleset.attack.weights
+    return sorted(findings, key=lambda found: (-weights[found.cell.predicate], found.cell))
 
 
 def tell_trace(
