@@ -60,8 +60,9 @@ class Store:
         return load_report(path) if path.is_file() else None
 
     def adopt(self, run_id: str, submission: Path, *, fresh: bool) -> Path:
-        """Make a run's directory and move the submission there; what is left of an earlier
-        attempt stays, unless it is to be fresh.
+        """Make a run's directory and move the submission there.
+
+        What is left of an earlier attempt stays, unless it is to be fresh.
         """
         directory = self.directory(run_id)
         if fresh and directory.exists():
