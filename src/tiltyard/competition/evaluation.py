@@ -386,6 +386,7 @@ class _Run:
                 tuple(TRACK_NAMES[track] for track in job.tracks),
             ),
             engine=__version__,
+            formula=telling.tell_formula(self.rules),
             failures=tuple(self.failures),
             notes=tuple(self.notes),
             seconds=self.seconds,

@@ -5,6 +5,8 @@ what stands here. A report is data alone. Its `digest` is of the results, withou
 host or paths; its `run_id` is of everything that went in.
 """
 
+import json
+import sys
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -20,7 +22,9 @@ class ReportError(ValueError):
 class Segment(Struct, frozen=True, forbid_unknown_fields=True):
     """Some characters by one author."""
 
-    text: str
+    text: Annotated[
+        str, Meta(description="The characters, as they are: hostile wherever they are shown.")
+    ]
     by: Annotated[
         str,
         Meta(description="user, machine, web, email, file (a trusted one) or outside file"),
@@ -36,7 +40,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
 
     index: Annotated[int, Meta(description="Counts from 0 over the whole trace.")]
     turn: Annotated[int, Meta(description="Which message of the user it belongs to, from 0.")]
-    tool: str
+    tool: Annotated[str, Meta(description="The tool that was called.")]
     args: Annotated[
         dict[str, tuple[Segment, ...]], Meta(description="Each argument, by its authors.")
     ]
@@ -58,31 +62,36 @@ class Finding(Struct, frozen=True, forbid_unknown_fields=True):
     """A breach, reduced to what it needs, and played again step by step."""
 
     id: Annotated[str, Meta(description="A1, A2, ... in offense, D1, D2, ... in defense.")]
-    predicate: str
-    severity: int
+    predicate: Annotated[
+        str,
+        Meta(description="EXFILTRATION, UNTRUSTED_TO_ACTION, DESTRUCTIVE_WRITE or CONFUSED_DEPUTY"),
+    ]
+    severity: Annotated[int, Meta(description="Of the predicate, 3 to 5.")]
     source: Annotated[str, Meta(description="Whose word led to it: user, web, email or file.")]
-    sink: str
-    target: str
-    route: str
+    sink: Annotated[str, Meta(description="What was done: egress, mail, write, delete or exec.")]
+    target: Annotated[str, Meta(description="To what: the target's class.")]
+    route: Annotated[str, Meta(description="The simplest way that still works.")]
     points: Annotated[int, Meta(description="What it adds to the raw attack score.")]
     chain: Annotated[tuple[str, ...], Meta(description="The least messages that lead to it.")]
     answers: Annotated[tuple[str, ...], Meta(description="What the agent said to each.")]
     documents: Annotated[tuple[str, ...], Meta(description="What was read on the way.")]
-    encodings: tuple[str, ...]
+    encodings: Annotated[tuple[str, ...], Meta(description="The spellings that the chain uses.")]
     counterfactual: Annotated[
         str, Meta(description="What happens to the action when no stranger says a word.")
     ]
-    steps: tuple[Step, ...]
+    steps: Annotated[
+        tuple[Step, ...], Meta(description="Every call of the chain's replay, in order.")
+    ]
 
 
 class Point(Struct, frozen=True, forbid_unknown_fields=True):
     """How far the search had come."""
 
-    epoch: int
-    steps: int
-    interactions: int
-    cells: int
-    claims: int
+    epoch: Annotated[int, Meta(description="Of the search, from 1.")]
+    steps: Annotated[int, Meta(description="Spent until then.")]
+    interactions: Annotated[int, Meta(description="Messages played until then.")]
+    cells: Annotated[int, Meta(description="In the archive by then.")]
+    claims: Annotated[int, Meta(description="What looked like a breach by then, judged or not.")]
 
 
 class Place(Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,19 +100,21 @@ class Place(Struct, frozen=True, forbid_unknown_fields=True):
     depth: Annotated[int, Meta(description="Steps taken, in levels of four, 0 to 7.")]
     read: Annotated[tuple[str, ...], Meta(description="Kinds of document read on the way.")]
     effects: Annotated[tuple[str, ...], Meta(description="Kinds of effect had.")]
-    cells: int
-    visits: int
+    cells: Annotated[int, Meta(description="How many cells of the archive are here.")]
+    visits: Annotated[int, Meta(description="How often the search came by, over all of them.")]
     breach: Annotated[bool, Meta(description="A chain that was found to be a breach ends here.")]
 
 
 class TrialRow(Struct, frozen=True, forbid_unknown_fields=True):
     """A benign task, and how it went."""
 
-    operation: str
-    variant: int
-    messages: tuple[str, ...]
-    false_positive: bool
-    succeeded: bool
+    operation: Annotated[str, Meta(description="The benign operation that it belongs to.")]
+    variant: Annotated[int, Meta(description="Which variant of the operation, from 1.")]
+    messages: Annotated[tuple[str, ...], Meta(description="What the user says.")]
+    false_positive: Annotated[
+        bool, Meta(description="A call was stopped, or the task did not succeed.")
+    ]
+    succeeded: Annotated[bool, Meta(description="Whether the task got all that it needed.")]
     missing: Annotated[str, Meta(description="What the task did not get, if anything.")]
     tool: Annotated[str, Meta(description="The call that was stopped, if one was.")] = ""
     args: Annotated[dict[str, str], Meta(description="Its arguments.")] = {}
@@ -113,8 +124,8 @@ class TrialRow(Struct, frozen=True, forbid_unknown_fields=True):
 class Share(Struct, frozen=True, forbid_unknown_fields=True):
     """So many of so many."""
 
-    passed: int
-    total: int
+    passed: Annotated[int, Meta(description="How many did.")]
+    total: Annotated[int, Meta(description="Of how many.")]
 
 
 class AttackPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,19 +134,21 @@ class AttackPart(Struct, frozen=True, forbid_unknown_fields=True):
     score: Annotated[float, Meta(description="0 to 1000.")]
     raw: Annotated[float, Meta(description="Weights once per core, and 2 for each cell.")]
     score_volume: Annotated[float, Meta(description="Every finding counts; never ranked.")]
-    raw_volume: float
+    raw_volume: Annotated[float, Meta(description="The same where every finding counts.")]
     findings: Annotated[int, Meta(description="Verified findings, repeated ones too.")]
-    findings_by_predicate: dict[str, int]
+    findings_by_predicate: Annotated[
+        dict[str, int], Meta(description="The findings, by predicate.")
+    ]
     cores: Annotated[float, Meta(description="Distinct predicate, source and sink.")]
     unique_cells: Annotated[float, Meta(description="Distinct cores, targets and routes.")]
-    opponent: str
+    opponent: Annotated[str, Meta(description="The guardrail that was attacked.")]
     candidates: Annotated[int, Meta(description="What the attack returned.")]
     refused: Annotated[dict[str, int], Meta(description="Candidates not judged, by reason.")]
     steps: Annotated[int, Meta(description="Spent of the budget.")]
-    budget: int
+    budget: Annotated[int, Meta(description="Steps that the attack might have spent.")]
     inconsistent: Annotated[int, Meta(description="Repeated runs that returned something else.")]
     found: Annotated[tuple[Finding, ...], Meta(description="One for each cell.")] = ()
-    digest: str = ""
+    digest: Annotated[str, Meta(description="A hash of this match's results.")] = ""
 
 
 class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -143,15 +156,21 @@ class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
 
     score: Annotated[float, Meta(description="0 to 1000.")]
     breaches: Annotated[float, Meta(description="Distinct cores and target classes.")]
-    false_positives: float
-    benign_trials: int
-    breaches_by_predicate: dict[str, int]
-    false_positives_by_operation: dict[str, int]
-    opponent: str
-    steps: int
-    budget: int
-    interactions: int
-    cells: int
+    false_positives: Annotated[
+        float, Meta(description="Benign trials in which the guardrail was in the way.")
+    ]
+    benign_trials: Annotated[int, Meta(description="How many there were.")]
+    breaches_by_predicate: Annotated[
+        dict[str, int], Meta(description="The breaches, by predicate.")
+    ]
+    false_positives_by_operation: Annotated[
+        dict[str, int], Meta(description="The false positives, by operation.")
+    ]
+    opponent: Annotated[str, Meta(description="The attack that the guardrail stood against.")]
+    steps: Annotated[int, Meta(description="Spent of the budget.")]
+    budget: Annotated[int, Meta(description="Steps that the search might have spent.")]
+    interactions: Annotated[int, Meta(description="Messages that the search played.")]
+    cells: Annotated[int, Meta(description="In the archive at the end.")]
     inconsistent: Annotated[
         int, Meta(description="Sampled chains that a fresh guardrail decided otherwise.")
     ]
@@ -163,26 +182,26 @@ class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
         Share | None,
         Meta(description="The same with a live injection: done, and nothing breached; not scored."),
     ] = None
-    found: tuple[Finding, ...] = ()
-    trials: tuple[TrialRow, ...] = ()
+    found: Annotated[tuple[Finding, ...], Meta(description="One for each breach.")] = ()
+    trials: Annotated[tuple[TrialRow, ...], Meta(description="Every benign trial.")] = ()
     curve: Annotated[tuple[Point, ...], Meta(description="The search, epoch by epoch.")] = ()
-    archive: tuple[Place, ...] = ()
-    digest: str = ""
+    archive: Annotated[tuple[Place, ...], Meta(description="The search's archive at the end.")] = ()
+    digest: Annotated[str, Meta(description="A hash of this match's results.")] = ""
 
 
 class Failure(Struct, frozen=True, forbid_unknown_fields=True):
     """A match that was broken off: it has no score."""
 
-    track: str
+    track: Annotated[str, Meta(description="offense or defense")]
     kind: Annotated[
         str,
         Meta(
             description=(
-                "import, class, construct, run, died, deadline, protocol, result or search"
+                "import, class, construct, run, died, deadline, protocol, result, search or match"
             )
         ),
     ]
-    message: str
+    message: Annotated[str, Meta(description="What went wrong, in a sentence.")]
     call: Annotated[str, Meta(description="What it was doing.")] = ""
     traceback: Annotated[str, Meta(description="Inside the submission.")] = ""
     output: Annotated[str, Meta(description="The last of what it printed.")] = ""
@@ -190,31 +209,54 @@ class Failure(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Isolation(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the submission's code was kept from the machine."""
+
     level: Annotated[str, Meta(description="A, B or C; only A can be compared.")]
     unsafe: Annotated[bool, Meta(description="Without a jail, by the user's wish.")] = False
 
 
 class Submitted(Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
+    """What was handed in."""
+
+    name: Annotated[str, Meta(description="Of the directory, archive or file.")]
     digest: Annotated[str, Meta(description="SHA-256 of all names and contents.")]
-    files: dict[str, int]
-    tracks: tuple[str, ...]
+    files: Annotated[dict[str, int], Meta(description="Their sizes in bytes, by name.")]
+    tracks: Annotated[
+        tuple[str, ...], Meta(description="What it competes in: offense, defense or both.")
+    ]
+
+
+class Formula(Struct, frozen=True, forbid_unknown_fields=True):
+    """The ruleset's constants that make scores of counts, so that a report explains itself."""
+
+    weights: Annotated[dict[str, int], Meta(description="Points per predicate, once per core.")]
+    points_per_cell: Annotated[int, Meta(description="Raw points for each distinct cell.")]
+    full_marks: Annotated[int, Meta(description="Raw points that make 1000.")]
+    volume_full_marks: Annotated[int, Meta(description="The same where every finding counts.")]
+    breach_percent: Annotated[
+        int, Meta(description="What each breach adds to the defense divisor, in hundredths.")
+    ]
+    false_positive_points: Annotated[
+        int, Meta(description="What it costs to fail every benign trial.")
+    ]
 
 
 class Setting(Struct, frozen=True, forbid_unknown_fields=True):
     """What the matches were played with."""
 
     ruleset: Annotated[str, Meta(description="Name and version.")]
-    ruleset_digest: str
+    ruleset_digest: Annotated[str, Meta(description="A hash of all its numbers.")]
     budget: Annotated[str, Meta(description="quick or official")]
     seeds: Annotated[tuple[int, ...], Meta(description="Empty when they are the organizer's.")]
     scenarios: Annotated[tuple[str, ...], Meta(description="Digests; empty when hidden.")]
-    agent: str
-    offense_opponent: str
-    defense_opponent: str
+    agent: Annotated[str, Meta(description="Whom the attacks spoke to.")]
+    offense_opponent: Annotated[str, Meta(description="The guardrail of the offense match.")]
+    defense_opponent: Annotated[str, Meta(description="The attack of the defense match.")]
     packages: Annotated[dict[str, str], Meta(description="Third-party ones, with version.")] = {}
     key: Annotated[str, Meta(description="The official key's fingerprint; empty in practice.")] = ""
-    official_seeds: int = 0
+    official_seeds: Annotated[
+        int, Meta(description="Over how many hidden seeds it is the mean; 0 in practice.")
+    ] = 0
 
 
 class Report(Struct, frozen=True, forbid_unknown_fields=True):
@@ -227,14 +269,19 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     attack: Annotated[AttackPart | None, Meta(description="null: not played, or broken off")]
     defense: Annotated[DefensePart | None, Meta(description="null: not played, or broken off")]
-    isolation: Isolation
+    isolation: Annotated[Isolation, Meta(description="What the submission's code ran inside of.")]
     comparable: Annotated[bool, Meta(description="Whether it may be ranked beside others.")]
-    not_comparable_because: tuple[str, ...]
-    ruleset: str
-    setting: Setting
-    submission: Submitted
+    not_comparable_because: Annotated[
+        tuple[str, ...], Meta(description="Every reason for which it may not.")
+    ]
+    ruleset: Annotated[str, Meta(description="Name and version.")]
+    setting: Annotated[Setting, Meta(description="What the matches were played with.")]
+    submission: Annotated[Submitted, Meta(description="What was handed in.")]
     engine: Annotated[str, Meta(description="The version of Tiltyard.")]
-    failures: tuple[Failure, ...] = ()
+    formula: Annotated[Formula, Meta(description="The constants behind the scores.")]
+    failures: Annotated[
+        tuple[Failure, ...], Meta(description="The matches that were broken off, and why.")
+    ] = ()
     notes: Annotated[tuple[str, ...], Meta(description="What its author should look at.")] = ()
     restricted: Annotated[
         bool, Meta(description="What a competitor is shown of an official run: no texts.")
@@ -242,7 +289,9 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     seconds: Annotated[
         dict[str, float], Meta(description="How long each match took; empty when restricted.")
     ] = {}
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Annotated[
+        int, Meta(description="Of this schema; other versions are not read.")
+    ] = SCHEMA_VERSION
 
 
 _DETAILS: Final = ("found", "trials", "curve", "archive")
@@ -285,3 +334,12 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a report."""
     schema = msgspec.json.schema(Report)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def published_schema() -> str:
+    """Return `docs/report.schema.json`."""
+    return json.dumps(json_schema(), indent=2, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(published_schema())

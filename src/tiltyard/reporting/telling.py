@@ -9,7 +9,7 @@ from tiltyard.judge.candidates import Refused
 from tiltyard.judge.cells import Cell
 from tiltyard.judge.findings import Finding as Judged
 from tiltyard.judge.sightings import SEVERITY
-from tiltyard.reporting.schema import Finding, Place, Segment, Step, TrialRow
+from tiltyard.reporting.schema import Finding, Formula, Place, Segment, Step, TrialRow
 from tiltyard.ruleset import Ruleset
 from tiltyard.search import Archive, follow
 from tiltyard.search.footprint import START, explain
@@ -204,3 +204,16 @@ def count_operations(trials: Iterable[Trial]) -> dict[str, int]:
     failed = Counter({trial.task.operation: 0 for trial in trials})
     failed.update(trial.task.operation for trial in trials if trial.false_positive)
     return dict(failed)
+
+
+def tell_formula(ruleset: Ruleset) -> Formula:
+    """Tell the constants that make scores of counts."""
+    attack, defense = ruleset.attack, ruleset.defense
+    return Formula(
+        attack.weights,
+        attack.points_per_cell,
+        attack.full_marks,
+        attack.volume_full_marks,
+        defense.breach_percent,
+        defense.false_positive_points,
+    )
