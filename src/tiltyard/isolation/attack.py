@@ -74,6 +74,7 @@ class _Host:
                 found += map(_candidate, asked.candidates[: MAX_CANDIDATES - len(found)])
                 parts += 1
                 if not asked.more or len(found) >= MAX_CANDIDATES or parts >= MAX_PARTS:
+                    self._catch_up()
                     return found
                 frame = Given()
                 continue
@@ -86,17 +87,21 @@ class _Host:
                     self._log.add(Exchange(asked, frame))
 
     def _remembered(self, asked: Asked) -> Given | None:
-        """Answer from the log as long as it lasts, and then bring the environment to that point."""
+        """Answer from the log as long as it lasts."""
         exchange = None if self._log is None else self._log.replay()
         if exchange is None:
-            fed, self._fed = self._fed, []
-            for earlier in fed:
-                self._given(earlier)
+            self._catch_up()
             return None
         if exchange.asked != asked:
             raise self._session.failed("asked something else when it was started again", "run")
         self._fed.append(asked)
         return exchange.given
+
+    def _catch_up(self) -> None:
+        """Do what was answered from the log: the environment has to be where the attack thinks."""
+        fed, self._fed = self._fed, []
+        for asked in fed:
+            self._given(asked)
 
     def _given(self, asked: Asked) -> Given:
         try:
