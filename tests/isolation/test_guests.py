@@ -381,10 +381,8 @@ def test_without_a_jail_the_protocol_is_the_same_and_the_result_is_marked(submit
 
 
 def test_level_c_refuses(submit: Submit) -> None:
-    with (
-        GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail", level=Level.C) as house,
-        pytest.raises(JailError, match="in a jail or not at all"),
-    ):
+    house = GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail", level=Level.C)
+    with pytest.raises(JailError, match="in a jail or not at all"):
         house.open()
 
 

@@ -80,7 +80,8 @@ def test_a_flood_past_the_streams_meets_the_limit_on_files(level: str, judge: An
         ("import os\ndef probe(given): os._exit(0)", {"silent"}),
         ("import os\ndef probe(given): os.close(1); os._exit(159)", {"SIGSYS", "silent"}),
         ("def probe(given): raise SystemExit(0)", {"SystemExit"}),
-        ("import os\ndef probe(given): os.abort()", {"SIGABRT"}),
+        # The first process of a namespace is not ended by a signal of its own; then it breaks down.
+        ("import os\ndef probe(given): os.abort()", {"SIGABRT", "SIGSEGV"}),
         (
             "import sys\ndef probe(given):\n    sys.setrecursionlimit(1 << 30)\n    probe(given)",
             {"MemoryError", "RecursionError", "SIGSEGV", "deadline"},

@@ -30,6 +30,11 @@ class SharedCore:
             for each in _family(pid):
                 os.sched_setaffinity(each, {self._core})
 
+    def of_a_copy(self) -> "SharedCore":
+        """Return one for a copy of this process made by fork, which must not stay on our core."""
+        self.give_up()
+        return SharedCore()
+
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Let what is started meanwhile run anywhere: it is not spoken with yet."""

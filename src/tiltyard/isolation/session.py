@@ -33,7 +33,10 @@ class AnyGuest(Protocol):
 
     to_guest: int
     from_guest: int
-    pid: int
+
+    @property
+    def pid(self) -> int:
+        """Return its number here."""
 
     def output(self) -> str:
         """Return what it printed."""
