@@ -189,12 +189,21 @@ class RemoteGuardrail(GuardrailBase):
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
 
+    def keep_episodes_apart(self) -> None:
+        """Play each episode from now on in a process that has seen no other."""
+
     def close(self) -> None:
         """End what lives elsewhere."""
 
 
 class GuardrailGoneError(Exception):
     """A guardrail's process is no more. Nothing can be decided, so the match has no score."""
+
+
+def keep_episodes_apart(guardrail: Guardrail) -> None:
+    """Have a guardrail that lives elsewhere forget, between episodes, whatever it could keep."""
+    if isinstance(guardrail, RemoteGuardrail):
+        guardrail.keep_episodes_apart()
 
 
 def close_guardrail(guardrail: Guardrail) -> None:

@@ -17,7 +17,12 @@ from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetS
 from tiltyard.benign import Trial, draw_suite, play
 from tiltyard.draw import Draw
 from tiltyard.env import SandboxEnv
-from tiltyard.guardrail import Guardrail, GuardrailGoneError, close_guardrail
+from tiltyard.guardrail import (
+    Guardrail,
+    GuardrailGoneError,
+    close_guardrail,
+    keep_episodes_apart,
+)
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.findings import Finding, Verdict
 from tiltyard.judge.rotation import rotated
@@ -88,16 +93,22 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     for name, number in (("steps", steps), ("workers", workers)):
         if number is not None and number < 1:
             raise MatchError(f"`{name}` is {number}, and must be at least 1")
-    searched, judged = make_guardrail(), make_guardrail()
+    searched = make_guardrail()
     try:
         exploration = search(
             scenario, searched, ruleset, key=key, steps=steps, workers=workers, report=report
         )
-        verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(exploration.chains)
-        odd = inconsistencies(scenario, make_guardrail, exploration, ruleset, key)
     finally:
         close_guardrail(searched)
+    # From here on a process plays one episode, be it judged, compared or benign: none of them
+    # can tell which it is but by what is said in it.
+    judged = make_guardrail()
+    keep_episodes_apart(judged)
+    try:
+        verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(exploration.chains)
+    finally:
         close_guardrail(judged)
+    odd = inconsistencies(scenario, make_guardrail, exploration, ruleset, key)
     trials = tuple(
         play(task, scenario, make_guardrail)
         for task in draw_suite(scenario, key, ruleset.defense.variants)
