@@ -192,6 +192,10 @@ class RemoteGuardrail(GuardrailBase):
     def keep_episodes_apart(self) -> None:
         """Play each episode from now on in a process that has seen no other."""
 
+    def failure(self) -> "GuardrailGoneError | None":
+        """Return why it is no more, if it failed under a copy of this process made by fork."""
+        return None
+
     def close(self) -> None:
         """End what lives elsewhere."""
 
@@ -204,6 +208,11 @@ def keep_episodes_apart(guardrail: Guardrail) -> None:
     """Have a guardrail that lives elsewhere forget, between episodes, whatever it could keep."""
     if isinstance(guardrail, RemoteGuardrail):
         guardrail.keep_episodes_apart()
+
+
+def failure_of(guardrail: Guardrail) -> GuardrailGoneError | None:
+    """Return why a guardrail that lives elsewhere is no more, if that is known."""
+    return guardrail.failure() if isinstance(guardrail, RemoteGuardrail) else None
 
 
 def close_guardrail(guardrail: Guardrail) -> None:

@@ -21,6 +21,7 @@ from tiltyard.guardrail import (
     Guardrail,
     GuardrailGoneError,
     close_guardrail,
+    failure_of,
     keep_episodes_apart,
 )
 from tiltyard.guardrails import DataFlowGuardrail
@@ -179,7 +180,8 @@ def search(  # noqa: PLR0913 - a match has that many sides
         with Workers(env, ruleset.search, workers) as players:
             return explore(env, ruleset.search, names, steps=steps, players=players, report=report)
     except (StateError, WorkerError) as error:
-        raise MatchError(f"the search failed: {error}") from error
+        # A worker tells its end in one line; what may be told to whom is the guest's to know.
+        raise failure_of(guardrail) or MatchError(f"the search failed: {error}") from error
 
 
 def play_offense(  # noqa: PLR0913 - a match has that many sides

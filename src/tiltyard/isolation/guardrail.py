@@ -8,6 +8,7 @@ What was decided after the same words, calls and results is remembered and not a
 search that returns to where it was by playing it once more asks a third of its questions twice.
 """
 
+import mmap
 import os
 from collections.abc import Callable
 from hashlib import blake2b
@@ -40,6 +41,8 @@ MAX_NOTES_CHARS: Final = 150_000
 """In one frame; a character may take four bytes, and a call's own arguments come on top."""
 MAX_FAULTS_KEPT: Final = 20
 FORGOTTEN_AT_ONCE: Final = 32
+MAX_LAST_WORDS: Final = 1 << 17
+"""In bytes: five texts of a `GuestError`, as they are packed."""
 MAX_REMEMBERED: Final = 200_000
 _NOT_RUN: Final = (ToolError.DENIED, ToolError.NOT_CONFIRMED, ToolError.GUARDRAIL_ERROR)
 
@@ -84,8 +87,27 @@ class JailedGuardrail(RemoteGuardrail):
     def keep_episodes_apart(self) -> None:
         self.runner.apart = True
 
+    def failure(self) -> GuestError | None:
+        return self.runner.last_words.read()
+
     def close(self) -> None:
         self.runner.close()
+
+
+class LastWords:
+    """Why a guest failed, where copies of this process made by fork can tell it to each other."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, MAX_LAST_WORDS)
+
+    def write(self, error: GuestError) -> None:
+        packed = error.packed()
+        self._page.seek(0)
+        self._page.write(len(packed).to_bytes(4, "big") + packed)
+
+    def read(self) -> GuestError | None:
+        size = int.from_bytes(self._page[:4], "big")
+        return GuestError.unpacked(self._page[4 : 4 + size]) if size else None
 
 
 class JailedRunner:
@@ -113,6 +135,7 @@ class JailedRunner:
         self._last = 0
         self._decided: dict[bytes, Decision] = {}
         self._encoder = msgspec.msgpack.Encoder()
+        self.last_words = LastWords()
         self.faults: list[str] = []
         """What went wrong inside the guardrail, the first of it."""
 
@@ -133,7 +156,11 @@ class JailedRunner:
             known = self._decided.get(self._history)
             if known is not None:
                 return known
-        decision = self._ask(self._reach(), turn, call.tool, args, news)
+        try:
+            decision = self._ask(self._reach(), turn, call.tool, args, news)
+        except GuestError as error:
+            self.last_words.write(error)
+            raise
         if len(self._decided) >= MAX_REMEMBERED:
             self._decided.clear()
         self._decided[self._history] = decision

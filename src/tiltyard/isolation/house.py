@@ -65,12 +65,13 @@ class GuestHouse:
             self._process = os.getpid()
             self._open = []
             self._leave_nursery()
-            self._core = self._core.of_a_copy()
+            # Nor is its core: the original goes on there.
+            self._core.give_up()
         self._tidy()
         guest, slot = self._start()
         try:
             self._core.join(guest.pid)
-            session = Session(guest, self._load, self._deadlines)
+            session = Session(guest, self._load, self._deadlines, self._tidy)
         except BaseException:
             guest.kill()
             slot.release()
@@ -91,11 +92,13 @@ class GuestHouse:
         return self
 
     def _tidy(self) -> None:
-        """Give the slots of guests back that are no more."""
+        """Give back the slots of guests that are no more, and the core when all are gone."""
         for session, slot in self._open:
             if session.closed:
                 slot.release()
         self._open = [(session, slot) for session, slot in self._open if not session.closed]
+        if not self._open:
+            self._core.give_up()
 
     def _start(self) -> tuple[AnyGuest, Slot]:
         slot = take_slot()

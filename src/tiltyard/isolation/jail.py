@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -66,6 +67,8 @@ class Nursery:
         self._view = view_for(tuple(sorted(set(packages))))
         self._place = None if submission is None else str(submission.resolve(strict=True))
         self._owner = os.getpid()
+        if level is Level.B and os.geteuid() == 0:
+            _check_open(self._view, self._place)
         if "judge-not-dumpable" not in without:
             _hide_memory()
         with ExitStack() as ours:
@@ -240,6 +243,20 @@ def _check(level: Level, slot: int, without: frozenset[str]) -> None:
     unknown = without - set(LAYERS)
     if unknown:
         raise JailError(f"there is no layer {min(unknown)!r}")
+
+
+def _check_open(view: View, place: str | None) -> None:
+    """Refuse where root's guests, who are other users, could not read their own Python.
+
+    A namespace shows it to them wherever it lies; without one, every directory has to be open.
+    """
+    for path in (os.__file__, view.packages["tiltyard"], *([] if place is None else [place])):
+        for above in (*reversed(Path(path).parents), Path(path)):
+            if not above.stat().st_mode & (stat.S_IXOTH if above.is_dir() else stat.S_IROTH):
+                raise JailError(
+                    f"a guest of root's is another user, who cannot read {path}: {above} is closed "
+                    "to others. Install Python and Tiltyard elsewhere, or get bubblewrap (level A)"
+                )
 
 
 def _end_with_us(lifeline: int, group: int) -> None:
