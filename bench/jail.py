@@ -11,7 +11,7 @@ from typing import Any
 from table import Measured, Row
 from tiltyard import AttackRunConfig, SandboxEnv
 from tiltyard.competition.matches import play_defense
-from tiltyard.isolation.house import SPARE, GuestHouse
+from tiltyard.isolation.house import GuestHouse
 from tiltyard.isolation.submissions import Submission, Track, open_submission
 from tiltyard.isolation.wire import Begin, Decide, Enter
 from tiltyard.ruleset import load_ruleset
@@ -48,14 +48,14 @@ ATTACK_STEPS = 10_000
 
 
 @contextmanager
-def house(track: Track, source: str, spare: int = SPARE) -> Iterator[GuestHouse]:
+def house(track: Track, source: str) -> Iterator[GuestHouse]:
     with tempfile.TemporaryDirectory(prefix="tiltyard-bench-") as name:
         root = Path(name)
         root.chmod(0o755)
         (root / "source").mkdir()
         (root / "source" / f"{track}.py").write_text(source, encoding="utf-8")
         submission: Submission = open_submission(root / "source", root / "opened")
-        with GuestHouse(submission, track, spare=spare) as made:
+        with GuestHouse(submission, track) as made:
             yield made
 
 
@@ -101,7 +101,7 @@ def measure_decide() -> Measured:
 def measure_start() -> Measured:
     times = []
     for _ in range(8):
-        with house("guardrail", GUARDRAIL, spare=0) as guests:
+        with house("guardrail", GUARDRAIL) as guests:
             start = time.perf_counter()
             guests.open()
             times.append(time.perf_counter() - start)

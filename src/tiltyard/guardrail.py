@@ -189,12 +189,30 @@ class RemoteGuardrail(GuardrailBase):
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
 
+    def keep_episodes_apart(self) -> None:
+        """Play each episode from now on in a process that has seen no other."""
+
+    def failure(self) -> "GuardrailGoneError | None":
+        """Return why it is no more, if it failed under a copy of this process made by fork."""
+        return None
+
     def close(self) -> None:
         """End what lives elsewhere."""
 
 
 class GuardrailGoneError(Exception):
     """A guardrail's process is no more. Nothing can be decided, so the match has no score."""
+
+
+def keep_episodes_apart(guardrail: Guardrail) -> None:
+    """Have a guardrail that lives elsewhere forget, between episodes, whatever it could keep."""
+    if isinstance(guardrail, RemoteGuardrail):
+        guardrail.keep_episodes_apart()
+
+
+def failure_of(guardrail: Guardrail) -> GuardrailGoneError | None:
+    """Return why a guardrail that lives elsewhere is no more, if that is known."""
+    return guardrail.failure() if isinstance(guardrail, RemoteGuardrail) else None
 
 
 def close_guardrail(guardrail: Guardrail) -> None:

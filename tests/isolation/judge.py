@@ -21,8 +21,9 @@ from typing import Any, Final
 
 import msgspec
 
-from tiltyard.isolation.jail import FIRST_UID, Guest, start
+from tiltyard.isolation.jail import FIRST_UID, start
 from tiltyard.isolation.limits import Level, Limits
+from tiltyard.isolation.running import Guest
 
 VARIABLE: Final = "TILTYARD_CANARY"
 _SET_DUMPABLE: Final = 4
@@ -119,9 +120,7 @@ class Judge:
             os.write(guest.to_guest, json.dumps(self.given()).encode() + b"\n")
         ended = guest.wait(asked.get("seconds", 10.0))
         if not ended and asked.get("ask_first"):
-            for pid in self.processes(token):
-                if b"bwrap" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    os.kill(pid, signal.SIGTERM)
+            os.kill(guest.pid, signal.SIGTERM)
             ended = guest.wait(0.3)
         told = _told(guest, ended=ended)
         guest.kill()

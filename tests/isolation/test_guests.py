@@ -361,6 +361,39 @@ def test_time_and_chance_are_the_matchs_own(submit: Submit) -> None:
     assert first[3] == "1000"
 
 
+DATES: Final = """
+import copy, pickle, time
+from datetime import date, datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+from tiltyard import SandboxEnv
+
+class AttackAlgorithm:
+    def run(self, env, config):
+        inner = SandboxEnv()
+        inner.interact("read file readme")
+        now, parsed = datetime.now(), parsedate_to_datetime("Mon, 05 Jan 2026 10:00:00 +0000")
+        told = {
+            "real": isinstance(parsed, datetime) and isinstance(parsed, date),
+            "own": isinstance(now, datetime) and isinstance(date.today(), date),
+            "kin": issubclass(datetime, date) and not issubclass(date, datetime),
+            "not": not isinstance(date.today(), datetime) and not isinstance(3, date),
+            "later": isinstance(now + timedelta(1), datetime),
+            "before": parsed > datetime.now(timezone.utc) - timedelta(9),
+            "packed": all(pickle.loads(pickle.dumps(each)) == each for each in (now, parsed)),
+            "copied": copy.deepcopy(now) == now,
+            "mine": not isinstance(now, type("Mine", (datetime,), {})),
+            "world": len(inner.trace.public_events()) == 1,
+        }
+        return [tuple(name for name, holds in told.items() if not holds) or ("fine",)]
+"""
+
+
+def test_dates_are_dates_and_a_world_of_ones_own_can_be_opened(submit: Submit) -> None:
+    with GuestHouse(submit(attack=DATES), "attack") as house:
+        (told,) = house.attack().run(SandboxEnv(max_steps=9), AttackRunConfig(max_steps=9))
+    assert told.user_messages == ("fine",)
+
+
 def test_nothing_is_left_behind(submit: Submit) -> None:
     with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         sessions = [house.open() for _ in range(3)]
@@ -381,10 +414,8 @@ def test_without_a_jail_the_protocol_is_the_same_and_the_result_is_marked(submit
 
 
 def test_level_c_refuses(submit: Submit) -> None:
-    with (
-        GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail", level=Level.C) as house,
-        pytest.raises(JailError, match="in a jail or not at all"),
-    ):
+    house = GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail", level=Level.C)
+    with pytest.raises(JailError, match="in a jail or not at all"):
         house.open()
 
 

@@ -3,7 +3,7 @@
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -36,6 +36,11 @@ class Line:
         self.judge: Channel[Any] = Channel(from_guest, to_guest, FromGuest)
         self.open = [self.their_read, to_guest, from_guest, self.their_write]
 
+    def ask(self) -> bytes:
+        """Have the judge ask something, and return the question's name."""
+        self.judge.send(Decide([]))
+        return os.read(self.their_read, 1 << 16)[4:12]
+
     def hang_up(self) -> None:
         os.close(self.their_write)
         self.open.remove(self.their_write)
@@ -52,12 +57,15 @@ def line() -> Iterator[Line]:
     made.close()
 
 
-def frame(body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + body
+def frame(body: bytes, name: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + name + body
+
+
+ALLOWED = msgspec.msgpack.encode(["told", "allow", ""])
 
 
 def test_what_is_sent_arrives(line: Line) -> None:
-    guest: Channel[Any] = Channel(line.their_read, line.their_write, FromJudge)
+    guest: Channel[Any] = Channel(line.their_read, line.their_write, FromJudge, patient=True)
     args: dict[str, str | int | None] = {"path": "ä", "n": 1}
     seen = Seen("fs.read", args, *(True, "text", None, "file", "allow", "", True))
     line.judge.send(Decide([Enter(3), seen], "fs.write", {"path": "x", "content": None}))
@@ -67,8 +75,10 @@ def test_what_is_sent_arrives(line: Line) -> None:
 
 
 def test_a_large_frame_arrives_in_pieces(line: Line) -> None:
-    guest: Channel[Any] = Channel(line.their_read, line.their_write, FromJudge)
+    guest: Channel[Any] = Channel(line.their_read, line.their_write, FromJudge, patient=True)
     told = Told("deny", "x" * 900_000)
+    line.judge.send(Decide([]))
+    guest.receive()
     sender = threading.Thread(target=guest.send, args=(told,))
     sender.start()
     assert line.judge.receive(10) == told
@@ -79,7 +89,8 @@ def test_a_large_frame_arrives_in_pieces(line: Line) -> None:
 def test_any_bytes_end_in_a_verdict(data: bytes) -> None:
     line = Line()
     try:
-        os.write(line.their_write, data)
+        name = line.ask()
+        os.write(line.their_write, data[:4] + name + data[4:])
         line.hang_up()
         try:
             line.judge.receive(1)  # One whole frame by chance; then nobody is there.
@@ -102,7 +113,8 @@ json_like = st.recursive(
 def test_a_frame_of_wrong_types_is_malformed_or_right(tag: str, fields: list[Any]) -> None:
     line = Line()
     try:
-        os.write(line.their_write, frame(msgspec.msgpack.encode([tag, *fields]))[:60_000])
+        body = msgspec.msgpack.encode([tag, *fields])
+        os.write(line.their_write, frame(body, line.ask())[:60_000])
         line.hang_up()
         try:
             got = line.judge.receive(1)
@@ -114,23 +126,37 @@ def test_a_frame_of_wrong_types_is_malformed_or_right(tag: str, fields: list[Any
 
 
 @pytest.mark.parametrize(
-    ("data", "problem"),
+    ("answer", "problem"),
     [
-        (struct.pack(">I", MAX_FRAME_BYTES + 1), MalformedError),
-        (struct.pack(">I", 2**32 - 1), MalformedError),
-        (frame(b"\x91" * 5_000 + b"\xc0"), MalformedError),
-        (frame(b""), MalformedError),
-        (frame(msgspec.msgpack.encode(["told", "allow", ""])) + b"x", MalformedError),
-        (frame(msgspec.msgpack.encode(["told", "allow", ""])) * 2, MalformedError),
-        (b"\x00\x00", GoneError),
-        (b"", GoneError),
+        (lambda name: struct.pack(">I", MAX_FRAME_BYTES + 1) + name, MalformedError),
+        (lambda name: struct.pack(">I", 2**32 - 1) + name, MalformedError),
+        (lambda name: frame(b"\x91" * 5_000 + b"\xc0", name), MalformedError),
+        (lambda name: frame(b"", name), MalformedError),
+        (lambda name: frame(ALLOWED, name) + b"x", MalformedError),
+        (lambda name: frame(ALLOWED, name) * 2, MalformedError),
+        (lambda name: frame(ALLOWED, name[::-1]), MalformedError),
+        (lambda name: name[:2], GoneError),
+        (lambda _: b"", GoneError),
     ],
-    ids=["large", "huge", "deep", "empty", "trailing", "two", "cut", "none"],
+    ids=["large", "huge", "deep", "empty", "trailing", "two", "misnamed", "cut", "none"],
 )
-def test_what_no_guest_may_send(line: Line, data: bytes, problem: type[WireError]) -> None:
-    os.write(line.their_write, data)
+def test_what_no_guest_may_send(
+    line: Line, answer: Callable[[bytes], bytes], problem: type[WireError]
+) -> None:
+    os.write(line.their_write, answer(line.ask()))
     line.hang_up()
     with pytest.raises(problem):
+        line.judge.receive(2)
+
+
+def test_what_was_not_asked_yet_cannot_be_answered(line: Line) -> None:
+    first = line.ask()
+    os.write(line.their_write, frame(ALLOWED, first))
+    assert line.judge.receive(2) == Told("allow", "")
+    # Long before the next question, and with a name that was good once.
+    os.write(line.their_write, frame(ALLOWED, first))
+    line.ask()
+    with pytest.raises(MalformedError, match="not asked"):
         line.judge.receive(2)
 
 
@@ -142,9 +168,10 @@ def test_silence_is_late(line: Line) -> None:
 def test_a_trickle_is_late_too(line: Line) -> None:
     """The deadline is for the whole frame, however many bytes come meanwhile."""
     stop = threading.Event()
+    name = line.ask()
 
     def trickle() -> None:
-        data = frame(b"x" * 10_000)
+        data = frame(b"x" * 10_000, name)
         for at in range(len(data)):
             if stop.wait(0.01):
                 return

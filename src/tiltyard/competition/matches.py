@@ -17,7 +17,13 @@ from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetS
 from tiltyard.benign import Trial, draw_suite, play
 from tiltyard.draw import Draw
 from tiltyard.env import Interaction, SandboxEnv
-from tiltyard.guardrail import Guardrail, GuardrailGoneError, close_guardrail
+from tiltyard.guardrail import (
+    Guardrail,
+    GuardrailGoneError,
+    close_guardrail,
+    failure_of,
+    keep_episodes_apart,
+)
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.findings import Finding, Verdict
 from tiltyard.judge.rotation import rotated
@@ -109,7 +115,7 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     for name, number in (("steps", steps), ("workers", workers)):
         if number is not None and number < 1:
             raise MatchError(f"`{name}` is {number}, and must be at least 1")
-    searched, judged = make_guardrail(), make_guardrail()
+    searched = make_guardrail()
     try:
         if attack is None:
             exploration = search(
@@ -128,11 +134,17 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
             candidates, spent = _run(attack, env, ruleset, report)
             unlearnt = Vocabulary(ruleset.search.vocabulary)
             exploration = Exploration({}, Archive(), unlearnt, spent, 0)
-        verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(candidates)
-        odd = inconsistencies(scenario, make_guardrail, exploration, ruleset, key)
     finally:
         close_guardrail(searched)
+    # From here on a process plays one episode, be it judged, compared or benign: none of them
+    # can tell which it is but by what is said in it.
+    judged = make_guardrail()
+    keep_episodes_apart(judged)
+    try:
+        verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(candidates)
+    finally:
         close_guardrail(judged)
+    odd = inconsistencies(scenario, make_guardrail, exploration, ruleset, key)
     trials = tuple(
         play(task, scenario, make_guardrail)
         for task in draw_suite(scenario, key, ruleset.defense.variants)
@@ -210,7 +222,8 @@ def search(  # noqa: PLR0913 - a match has that many sides
         with Workers(env, rules, workers) as players:
             return go(players)
     except (StateError, WorkerError) as error:
-        raise MatchError(f"the search failed: {error}") from error
+        # A worker tells its end in one line; what may be told to whom is the guest's to know.
+        raise failure_of(guardrail) or MatchError(f"the search failed: {error}") from error
 
 
 class _Recorded:

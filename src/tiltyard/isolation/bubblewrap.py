@@ -67,6 +67,8 @@ def arguments(binary: str, sandbox: Sandbox) -> list[str]:
         line += ["--cap-drop", "ALL"]
         if sandbox.root:
             line += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    # The nursery gives each guest a namespace of processes; a guest has none of these any more.
+    line += ["--cap-add", "CAP_SYS_ADMIN"]
     line += ["--info-fd", str(sandbox.info_fd)]
     if "mounts" in off:
         line += ["--dev-bind", "/", "/", "--chdir", "/"]

@@ -10,35 +10,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tiltyard.isolation.slots import Slot, take
+
 _PROCESSOR_FIELD = 36
 """Of /proc/self/stat, counted behind the program's name."""
 
 
 class SharedCore:
-    """The core that this process and its guests stay on, until it is given up."""
+    """The core that this process and its guests stay on, until it is given up.
+
+    Each process takes one that no other has, as long as there are any: two search workers on one
+    core would take turns.
+    """
 
     def __init__(self) -> None:
-        self._before: set[int] | None = None
+        self._before: set[int] = set()
         self._core: int | None = None
+        self._claim: Slot | None = None
 
     def join(self, pid: int) -> None:
-        """Bring a process and all that it started to the core of this one."""
+        """Bring a process to the core of this one."""
         with suppress(OSError, ValueError, IndexError, AttributeError):
             if self._core is None:
-                self._before, self._core = os.sched_getaffinity(0), _core_at_work()
+                self._before, here = os.sched_getaffinity(0), _core_at_work()
+                self._claim = take("core", [here, *sorted(self._before - {here})])
+                self._core = here if self._claim is None else self._claim.number
                 os.sched_setaffinity(0, {self._core})
-            for each in _family(pid):
-                os.sched_setaffinity(each, {self._core})
+            os.sched_setaffinity(pid, {self._core})
 
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Let what is started meanwhile run anywhere: it is not spoken with yet."""
-        core, before = self._core, self._before
-        if core is None or before is None:
+        core = self._core
+        if core is None:
             yield
             return
         with suppress(OSError):
-            os.sched_setaffinity(0, before)
+            os.sched_setaffinity(0, self._before)
         try:
             yield
         finally:
@@ -47,19 +55,14 @@ class SharedCore:
 
     def give_up(self) -> None:
         """Let this process run wherever it could before."""
-        if self._before is not None:
+        if self._core is not None:
             with suppress(OSError):
                 os.sched_setaffinity(0, self._before)
-        self._before = self._core = None
+        if self._claim is not None:
+            self._claim.release()
+        self._core = self._claim = None
 
 
 def _core_at_work() -> int:
     stat = Path("/proc/self/stat").read_text(encoding="utf-8")
     return int(stat.rpartition(")")[2].split()[_PROCESSOR_FIELD])
-
-
-def _family(pid: int) -> Iterator[int]:
-    yield pid
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")
-    for child in children.split():
-        yield from _family(int(child))

@@ -1,22 +1,35 @@
-"""The first thing that runs inside a guest: import what is trusted, close the jail, hand over.
+"""Where guests are born: import what is trusted once, and make a copy of it for each guest.
 
-It is started by path, without `site`, with what it must know as JSON in its first argument. After
-the target's own imports it confines the process, and only then calls `target.main(read_fd,
-write_fd, submission)`. Whatever goes wrong before that ends the guest with one line of output.
+It is started by path, without `site`, with what it must know as JSON in its first argument, and
+never runs a word of a stranger's. For each request it forks, where it can into a namespace of
+processes of its own, so that no guest can count those before it. The copy confines itself, and
+only then calls `target.main(read_fd, write_fd, submission)`. Whatever goes wrong before that ends
+it with one line of output.
 """
 
+import ctypes
+import gc
 import importlib
 import importlib.util
 import io
 import json
 import os
+import signal
+import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, NoReturn
 
 _FAILED: Final = 70
+_MOST: Final = 1 << 20
+_SET_DEATH_SIGNAL: Final = 1
+_SET_DUMPABLE: Final = 4
+_NEW_PROCESSES: Final = 0x20000000
+_PIPES: Final = 62, 63
+"""Where a guest reads and writes: always the same, so that numbers tell nothing."""
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -92,17 +105,102 @@ def _speak_within(bound: int) -> None:
 
 def main() -> None:
     given = json.loads(sys.argv[1])
+    with _telling():
+        _die_with(given["parent"])
+        target = _trusted(given)
+    with socket.socket(fileno=given["door"]) as door:
+        while True:
+            asked, ends, _, _ = socket.recv_fds(door, _MOST, len(_Ends._fields))
+            if not asked:
+                # The judge has hung up. Nobody is left behind.
+                with suppress(ChildProcessError):
+                    os.wait()
+                os._exit(0)
+            if os.fork() == 0:
+                _attend(door, target, {**given, **json.loads(asked)}, _Ends(*ends))
+            for end in ends:
+                os.close(end)
+
+
+class _Ends(NamedTuple):
+    """The descriptors that come with a request, in this order."""
+
+    read: int
+    write: int
+    output: int
+    ended: int
+    """Who attends to the guest writes here how it ended, for the judge is not its parent."""
+
+
+def _attend(door: socket.socket, target: Any, asked: dict[str, Any], ends: _Ends) -> NoReturn:
+    """Bring a guest into the world, and stay with it until it is gone."""
+    with _telling():
+        _die_with(None)
+        if asked["namespaces"] and ctypes.CDLL(None, use_errno=True).unshare(_NEW_PROCESSES):
+            raise OSError(ctypes.get_errno(), "no namespace of processes for a guest")
+        parent = None if asked["namespaces"] else os.getpid()
+        guest = os.fork()
+    if guest == 0:
+        door.close()
+        _live(target, asked, ends, parent)
+    socket.send_fds(door, [b"born"], [os.pidfd_open(guest)])
+    for end in (ends.read, ends.write, ends.output):
+        os.close(end)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.waitid(os.P_PID, guest, os.WEXITED | os.WNOWAIT)
+    # Not collected yet, so the number still means this group and no other.
+    with suppress(OSError):
+        os.killpg(guest, signal.SIGKILL)
+    _, status = os.waitpid(guest, 0)
+    os.write(ends.ended, str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _live(target: Any, asked: dict[str, Any], ends: _Ends, parent: int | None) -> NoReturn:
+    """Be a guest."""
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for descriptor, end in (
+        (1, ends.output),
+        (2, ends.output),
+        *zip(_PIPES, ends[:2], strict=True),
+    ):
+        os.dup2(end, descriptor)
+    with _telling():
+        _confine(target, asked, parent)
     try:
-        target = _enclose(given)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the guest must not go on
+        target.main(*_PIPES, asked["submission"])
+    except BaseException:  # noqa: BLE001 - it must not come back to where guests are born
+        sys.excepthook(*sys.exc_info())
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        os._exit(0)
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """End with one line if anything goes wrong: whatever it is, nothing may go on."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
         print(f"tiltyard: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
         sys.stderr.flush()
         os._exit(_FAILED)
-    target.main(given["read"], given["write"], given["submission"])
 
 
-def _enclose(given: dict[str, Any]) -> Any:
-    """Import the target, and return it confined."""
+def _die_with(parent: int | None) -> None:
+    """End with whoever started this process, and be closed to its guests as they are to others."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+    libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if parent is not None and os.getppid() != parent:
+        raise OSError("the judge is gone already")
+
+
+def _trusted(given: dict[str, Any]) -> Any:
+    """Import the target, and all that its guests share."""
     if sys.version != given["version"]:
         raise RuntimeError(f"this is Python {sys.version}, not the judge's {given['version']}")
     # Numbers must not depend on how many processors a machine has, and Landlock holds no threads
@@ -116,22 +214,32 @@ def _enclose(given: dict[str, Any]) -> Any:
     door.__file__ = f"{places['tiltyard']}/__init__.py"
     sys.modules["tiltyard"] = door
     target = importlib.import_module(given["target"])
-    selfjail = importlib.import_module("tiltyard.isolation.selfjail")
-    sys.argv[:] = [given["target"], *given["arguments"]]
+    importlib.import_module("tiltyard.isolation.selfjail")
+    target.prepare()
+    # What is there stays: a guest's collector would only copy it page by page.
+    gc.collect()
+    gc.freeze()
+    # Collected by the kernel: nobody here waits for those who attend to guests.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    return target
+
+
+def _confine(target: Any, asked: dict[str, Any], parent: int | None) -> None:
+    selfjail = sys.modules["tiltyard.isolation.selfjail"]
+    sys.argv[:] = [target.__name__, *asked["arguments"]]
     selfjail.confine(
-        given["limits"],
-        given["readable"],
-        given["writable"],
-        given["uid"],
-        keep=(given["read"], given["write"]),
-        parent=given["parent"],
-        without=frozenset(given["without"]),
+        asked["limits"],
+        asked["readable"],
+        asked["writable"],
+        asked["uid"],
+        keep=_PIPES,
+        parent=parent,
+        without=frozenset(asked["without"]),
     )
     os.environ.update(dict.fromkeys(_THREADS, "1"))
-    _check_readable([place for name, place in places.items() if name == "tiltyard"])
-    _check_readable([os.__file__] + ([given["submission"]] if given["submission"] else []))
-    _speak_within(given["limits"]["output"])
-    return target
+    _check_readable([os.path.dirname(__file__), os.__file__])  # noqa: PTH120
+    _check_readable([asked["submission"]] if asked["submission"] else [])
+    _speak_within(asked["limits"]["output"])
 
 
 def _check_readable(paths: Sequence[str]) -> None:

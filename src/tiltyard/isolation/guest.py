@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
+import tiltyard
 from tiltyard.attack import AttackRunConfig
 from tiltyard.decision import ALLOWED, Action, Decision
 from tiltyard.guardrail import GuardrailRunner, check_guardrail
@@ -50,6 +51,11 @@ MAX_STATES: Final = 8192
 MAX_TRACEBACK_CHARS: Final = 8_000
 CLASSES: Final = {"attack": "AttackAlgorithm", "guardrail": "Guardrail"}
 _ANSWERED: Final = Answer("")
+
+
+def prepare() -> None:
+    """Import all that a submission may ask Tiltyard for, once for all guests."""
+    assert tiltyard.__version__
 
 
 def main(read_fd: int, write_fd: int, submission: str | None) -> None:

@@ -1,19 +1,17 @@
-"""Where a match's guests come from: a fresh one for each phase, and the next ones on their way.
+"""Where a match's guests come from: as many fresh ones as it wants.
 
-Starting a guest takes a tenth of a second; so some are started before they are needed, and a match
-does not wait for them.
+All are copies of one process that has imported what is trusted, and nothing else.
 """
 
 import os
-from collections import deque
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Final, Self
+from typing import Self
 
-from tiltyard.isolation import jail
 from tiltyard.isolation.attack import Exchange, JailedAttack
 from tiltyard.isolation.cores import SharedCore
 from tiltyard.isolation.guardrail import JailedGuardrail
+from tiltyard.isolation.jail import Nursery
 from tiltyard.isolation.limits import Level, Limits
 from tiltyard.isolation.probing import probe
 from tiltyard.isolation.session import AnyGuest, Deadlines, Session
@@ -22,8 +20,6 @@ from tiltyard.isolation.submissions import Submission, Track
 from tiltyard.isolation.unsafe import PlainGuest
 from tiltyard.isolation.wire import Load
 from tiltyard.recording import Log
-
-SPARE: Final = 3
 
 
 class GuestHouse:
@@ -39,7 +35,6 @@ class GuestHouse:
         packages: Sequence[str] = (),
         limits: Limits | None = None,
         deadlines: Deadlines | None = None,
-        spare: int = SPARE,
         unsafe: bool = False,
     ) -> None:
         self.unsafe = unsafe
@@ -52,9 +47,8 @@ class GuestHouse:
         self._packages = tuple(packages)
         self._limits = limits
         self._deadlines = deadlines
-        self._spare = spare
         self._process = os.getpid()
-        self._coming: deque[tuple[AnyGuest, Slot]] = deque()
+        self._nursery: Nursery | None = None
         self._open: list[tuple[Session, Slot]] = []
         self._core = SharedCore()
 
@@ -70,28 +64,42 @@ class GuestHouse:
         if self._process != os.getpid():
             # A copy made by fork: the guests of the original are not its own.
             self._process = os.getpid()
-            self._coming, self._open, self._core = deque(), [], SharedCore()
-        with self._core.apart():
-            while len(self._coming) <= self._spare:
-                self._coming.append(self._start())
+            self._open = []
+            self._leave_nursery()
+            # Nor is its core: the original goes on there.
+            self._core.give_up()
         self._tidy()
-        guest, slot = self._coming.popleft()
+        guest, slot = self._start()
         try:
-            session = Session(guest, self._load, self._deadlines)
+            self._core.join(guest.pid)
+            session = Session(guest, self._load, self._deadlines, self._tidy)
         except BaseException:
             guest.kill()
             slot.release()
             raise
-        self._core.join(guest.pid)
         self._open.append((session, slot))
         return session
 
+    def warm(self) -> Self:
+        """Start where guests are born, so that the first of them need not wait for it."""
+        if self._nursery is None and not self.unsafe:
+            with self._core.apart():
+                self._nursery = Nursery(
+                    "tiltyard.isolation.guest",
+                    level=self.level,
+                    submission=self._submission.root,
+                    packages=self._packages,
+                )
+        return self
+
     def _tidy(self) -> None:
-        """Give the slots of guests back that are no more."""
+        """Give back the slots of guests that are no more, and the core when all are gone."""
         for session, slot in self._open:
             if session.closed:
                 slot.release()
         self._open = [(session, slot) for session, slot in self._open if not session.closed]
+        if not self._open:
+            self._core.give_up()
 
     def _start(self) -> tuple[AnyGuest, Slot]:
         slot = take_slot()
@@ -104,29 +112,26 @@ class GuestHouse:
     def _start_in(self, slot: Slot) -> AnyGuest:
         if self.unsafe:
             return PlainGuest(self._submission.root)
-        return jail.start(
-            "tiltyard.isolation.guest",
-            level=self.level,
-            submission=self._submission.root,
-            packages=self._packages,
-            limits=self._limits,
-            slot=slot.number,
-        )
+        self.warm()
+        assert self._nursery is not None
+        return self._nursery.start(limits=self._limits, slot=slot.number)
+
+    def _leave_nursery(self) -> None:
+        if self._nursery is not None:
+            self._nursery.close()
+            self._nursery = None
 
     def close(self) -> None:
         if self._process == os.getpid():
             for session, _ in self._open:
                 session.close()
             self._tidy()
-            while self._coming:
-                guest, slot = self._coming.pop()
-                guest.kill()
-                slot.release()
+            self._leave_nursery()
             self._core.give_up()
         self._open = []
 
     def __enter__(self) -> Self:
-        return self
+        return self.warm()
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -1,28 +1,31 @@
 """The jail from the judge's side: start a guest, talk to it over two pipes, end it.
 
-The guest is a Python of its own that runs one trusted module of this package, inside a namespace
-(level A) or not (level B), and confines itself before it loads anything of a stranger's. What it
-says, and how it ends, means nothing here: it is bytes, for others to check.
+A nursery is a Python that has imported one trusted module of this package, inside a namespace
+(level A) or not (level B). A guest is a copy of it that confines itself before it loads anything
+of a stranger's. What it says, and how it ends, means nothing here: it is for others to check.
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import re
-import select
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 
 from tiltyard.isolation import bubblewrap
 from tiltyard.isolation.limits import JailError, Level, Limits
+from tiltyard.isolation.running import END_SECONDS, Ends, Guest, poll
 from tiltyard.isolation.selfjail import LAYERS as GUEST_LAYERS
 from tiltyard.isolation.view import View, view_for
 
@@ -33,107 +36,169 @@ FIRST_UID: Final = 61184
 """Of the users that root's guests become, one a slot: nobody's on any usual system."""
 SLOTS: Final = 4096
 _START_SECONDS: Final = 30
-_END_SECONDS: Final = 30
+_MAX_SAID: Final = 2_000
+_BESIDE: Final = 2
+"""The nursery and whoever attends to a guest are the same user, in one namespace of users."""
 _SET_DUMPABLE: Final = 4
 _CHILD: Final = re.compile(rb'"child-pid": *(\d+)')
 _PYTHON: Final = ("-s", "-P", "-S", "-B", "-X", "utf8")
 _ENTRY: Final = str(Path(__file__).resolve().with_name("entry.py"))
 
 
-class Guest:
-    """A running guest. End it with `kill`, or use it in a `with` statement."""
+class Nursery:
+    """A process that runs nothing of a stranger's, and of which every guest is a copy.
 
-    def __init__(  # noqa: PLR0913 - made by `start` alone
+    What is trusted is imported once; a copy takes a few milliseconds. `without` leaves layers
+    out, to show in tests what they stop; nothing else may use it.
+    """
+
+    def __init__(  # noqa: PLR0913 - a guest has many sides
         self,
-        process: subprocess.Popen[bytes],
+        target: str,
+        arguments: Sequence[str] = (),
         *,
-        to_guest: int,
-        from_guest: int,
-        output: int,
-        inmost: int | None,
-        info: int,
-        kept: int,
+        level: Level,
+        submission: Path | None = None,
+        packages: Sequence[str] = (),
+        without: frozenset[str] = frozenset(),
     ) -> None:
-        self.to_guest = to_guest
-        """Write here what the guest is to read."""
-        self.from_guest = from_guest
-        """Read here what the guest writes; its end means that the guest hung up or died."""
-        self.pid = process.pid
-        """Of bubblewrap at level A, of the guest at level B."""
+        _check(level, 0, without)
+        self._level, self._without = level, without
+        self._view = view_for(tuple(sorted(set(packages))))
+        self._place = None if submission is None else str(submission.resolve(strict=True))
         self._owner = os.getpid()
-        self._process = process
-        self._ended = os.pidfd_open(process.pid)
-        self._inmost = inmost
-        self._output = output
-        # Not read any more, and yet open: bubblewrap is still writing, and would die of it.
-        self._info = info
-        self._kept = kept
-        self._said: bytes | None = None
+        if level is Level.B and os.geteuid() == 0:
+            _check_open(self._view, self._place)
+        if "judge-not-dumpable" not in without:
+            _hide_memory()
+        with ExitStack() as ours:
+            with ExitStack() as theirs:
+                self._door, their_door = socket.socketpair(type=socket.SOCK_SEQPACKET)
+                ours.callback(self._door.close)
+                theirs.callback(their_door.close)
+                lifeline, self._lifeline = _pipe(theirs, ours)
+                info, their_info = _pipe(ours, theirs)
+                self._output = os.memfd_create("output", os.MFD_CLOEXEC)
+                ours.callback(os.close, self._output)
+                line = self._command(target, arguments, their_door.fileno())
+                pass_on = [their_door.fileno(), lifeline]
+                if level is Level.A:
+                    line = _bubblewrapped(line, self._view, self._place, their_info, without)
+                    pass_on.append(their_info)
+                self._process = _spawn(line, self._output, pass_on, without)
+                ours.callback(_abandon, self._process)
+                if "die-with-parent" not in without:
+                    _end_with_us(lifeline, self._process.pid)
+            self._inmost = _first_in_namespace(info) if level is Level.A else None
+            # Not read any more, and yet open: bubblewrap is still writing, and would die of it.
+            self._info = info
+            ours.pop_all()
+        self._closed = False
 
-    def output(self) -> str:
-        """Return what the guest printed: the beginning and the end, safe to show."""
-        said = self._read_output() if self._said is None else self._said
-        return "".join(map(_harmless, said.decode("utf-8", "replace")))
+    def _command(self, target: str, arguments: Sequence[str], door: int) -> list[str]:
+        told = {
+            "target": target,
+            "arguments": list(arguments),
+            "version": sys.version,
+            "packages": self._view.packages,
+            "door": door,
+            "parent": os.getpid() if self._level is Level.B else None,
+            "namespaces": self._level is Level.A and "pids" not in self._without,
+        }
+        return [self._view.executable, *_PYTHON, _ENTRY, json.dumps(told)]
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until the guest has ended by itself; False if it has not."""
-        if self._said is not None:
-            return True
-        return bool(_poll(self._ended, seconds))
+    def start(
+        self,
+        *,
+        limits: Limits | None = None,
+        slot: int = 0,
+        writable: bool = False,
+        last: bool = False,
+    ) -> Guest:
+        """Start a guest, confined. The nursery ends with its `last` one.
 
-    @property
-    def signal(self) -> int | None:
-        """The signal that ended the guest, if it has ended so. A guest can pretend this."""
-        code = self._process.poll()
-        if code is None or 0 <= code <= 128:
-            return None
-        return -code if code < 0 else code - 128
+        Guests that run at the same time need different `slot`s, so that root's guests are
+        different users.
+        """
+        _check(self._level, slot, self._without)
+        limits = limits or Limits()
+        asked = json.dumps(self._asked(limits, slot, writable=writable)).encode()
+        with ExitStack() as ours:
+            with ExitStack() as theirs:
+                their_read, to_guest = _pipe(theirs, ours)
+                from_guest, their_write = _pipe(ours, theirs)
+                ended, their_ended = _pipe(ours, theirs)
+                output = os.memfd_create("output", os.MFD_CLOEXEC)
+                ours.callback(os.close, output)
+                with suppress(OSError):
+                    socket.send_fds(
+                        self._door, [asked], [their_read, their_write, output, their_ended]
+                    )
+            ends = Ends(to_guest, from_guest, output, ended, self._born())
+            guest = Guest(ends, limits.output, self.close if last else None)
+            ours.pop_all()
+        return guest
 
-    def kill(self) -> None:
-        """End the guest and everything it started, and forget all but its output."""
-        if self._said is not None:
+    def _born(self) -> int:
+        """Return a handle on the process that was asked for."""
+        handles: list[int] = []
+        if poll(self._door.fileno(), _START_SECONDS):
+            with suppress(OSError):
+                _, handles, _, _ = socket.recv_fds(self._door, 16, 1)
+        if not handles:
+            said = os.pread(self._output, _MAX_SAID, 0).decode("utf-8", "replace").strip()
+            raise JailError(f"no guest can be started: {said or 'nobody says why'}")
+        return handles[0]
+
+    def _asked(self, limits: Limits, slot: int, *, writable: bool) -> dict[str, object]:
+        root = os.geteuid() == 0
+        counts = msgspec.to_builtins(limits)
+        if not root:
+            # The kernel counts by user, so those beside the guest have to be allowed for.
+            beside = _tasks_of(os.getuid()) if self._level is Level.B else _BESIDE
+            counts["processes"] += beside
+        return {
+            "readable": [*self._view.readable, *([] if self._place is None else [self._place])],
+            "submission": self._place,
+            "limits": counts,
+            "uid": FIRST_UID + slot if root else None,
+            "writable": bubblewrap.BOX if writable and self._level is Level.A else None,
+            "without": sorted(self._without),
+        }
+
+    def close(self) -> None:
+        """End it when its guests are gone; those that are not go with it."""
+        if self._closed:
             return
+        self._closed = True
+        self._door.close()
         if self._owner == os.getpid():  # A copy made by fork only lets go.
             self._end()
-        self._said = self._read_output()
-        ours = self._ended, self._inmost, self.to_guest, self.from_guest, self._output, self._info
-        for descriptor in ours:
-            if descriptor is not None:
-                os.close(descriptor)
+        for end in (self._lifeline, self._info, self._output, self._inmost):
+            if end is not None:
+                os.close(end)
 
     def _end(self) -> None:
-        if self._inmost is not None:
-            # The namespace's first process: with it, and before its end is told, all others go.
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._inmost, signal.SIGKILL)
-            _poll(self._inmost, _END_SECONDS)
-            # bubblewrap now collects its child, and ends.
-            _poll(self._ended, _END_SECONDS)
-        if self._process.returncode is None:
-            # Not collected yet, so the number still means this group and no other.
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
-
-    def _read_output(self) -> bytes:
-        half = self._kept // 2
-        size = os.fstat(self._output).st_size
-        if size <= self._kept:
-            return os.pread(self._output, self._kept, 0)
-        left_out = f"\n[{size - 2 * half} bytes left out]\n".encode()
-        return (
-            os.pread(self._output, half, 0) + left_out + os.pread(self._output, half, size - half)
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.kill()
+        ended = os.pidfd_open(self._process.pid)
+        try:
+            if self._inmost is not None:
+                # The namespace's first process. Killing bubblewrap itself would leave it to the
+                # kernel to end the rest, at some later time.
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._inmost, signal.SIGKILL)
+                poll(self._inmost, END_SECONDS)
+            # bubblewrap now collects its child; without it, the nursery waits for its guests.
+            poll(ended, END_SECONDS)
+            if self._process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        finally:
+            os.close(ended)
 
 
 def start(  # noqa: PLR0913 - a guest has many sides
-    command_module: str,
+    target: str,
     arguments: Sequence[str] = (),
     *,
     level: Level,
@@ -144,12 +209,27 @@ def start(  # noqa: PLR0913 - a guest has many sides
     writable: bool = False,
     without: frozenset[str] = frozenset(),
 ) -> Guest:
-    """Start a guest that runs `main` of a module of this package, confined.
+    """Start one guest that runs `main` of a module of this package, confined.
 
-    Guests that run at the same time need different `slot`s, so that root's guests are different
-    users. `writable` gives it a small directory of its own to write to, at level A. `without`
-    leaves layers out, to show in tests what they stop; nothing else may use it.
+    `writable` gives it a small directory of its own to write to, at level A.
     """
+    _check(level, slot, without)
+    nursery = Nursery(
+        target,
+        arguments,
+        level=level,
+        submission=submission,
+        packages=packages,
+        without=without,
+    )
+    try:
+        return nursery.start(limits=limits, slot=slot, writable=writable, last=True)
+    except BaseException:
+        nursery.close()
+        raise
+
+
+def _check(level: Level, slot: int, without: frozenset[str]) -> None:
     if level is Level.C:
         raise JailError(
             "a stranger's code runs in a jail or not at all, and this machine has none: "
@@ -163,69 +243,31 @@ def start(  # noqa: PLR0913 - a guest has many sides
     unknown = without - set(LAYERS)
     if unknown:
         raise JailError(f"there is no layer {min(unknown)!r}")
-    limits = limits or Limits()
-    view = view_for(tuple(sorted(set(packages))))
-    place = None if submission is None else str(submission.resolve(strict=True))
-    if "judge-not-dumpable" not in without:
-        _hide_memory()
-    told = _told(command_module, arguments, level, place, view, limits, slot)
-    told["writable"] = bubblewrap.BOX if writable and level is Level.A else None
-    told["without"] = sorted(without)
-    with ExitStack() as ours:
-        with ExitStack() as theirs:
-            their_read, to_guest = _pipe(theirs, ours)
-            from_guest, their_write = _pipe(ours, theirs)
-            info, their_info = _pipe(ours, theirs)
-            output = os.memfd_create("output", os.MFD_CLOEXEC)
-            ours.callback(os.close, output)
-            told |= {"read": their_read, "write": their_write}
-            line = [view.executable, *_PYTHON, _ENTRY, json.dumps(told)]
-            pass_on = [their_read, their_write]
-            if level is Level.A:
-                line = _bubblewrapped(line, view, place, their_info, without)
-                pass_on.append(their_info)
-            process = _spawn(line, output, pass_on, without)
-        ours.callback(_abandon, process)
-        inmost = _first_in_namespace(info) if level is Level.A else None
-        guest = Guest(
-            process,
-            to_guest=to_guest,
-            from_guest=from_guest,
-            output=output,
-            inmost=inmost,
-            info=info,
-            kept=limits.output,
-        )
-        ours.pop_all()
-    return guest
 
 
-def _told(  # noqa: PLR0913, PLR0917
-    module: str,
-    arguments: Sequence[str],
-    level: Level,
-    place: str | None,
-    view: View,
-    limits: Limits,
-    slot: int,
-) -> dict[str, object]:
-    """Return what `entry` must know."""
-    root = os.geteuid() == 0
-    counts = msgspec.to_builtins(limits)
-    if level is Level.B and not root:
-        # Without a namespace of users the kernel counts everything this user runs.
-        counts["processes"] += _tasks_of(os.getuid())
-    return {
-        "target": module,
-        "arguments": list(arguments),
-        "version": sys.version,
-        "packages": view.packages,
-        "readable": [*view.readable, *([] if place is None else [place])],
-        "submission": place,
-        "limits": counts,
-        "uid": FIRST_UID + slot if root else None,
-        "parent": os.getpid() if level is Level.B else None,
-    }
+def _check_open(view: View, place: str | None) -> None:
+    """Refuse where root's guests, who are other users, could not read their own Python.
+
+    A namespace shows it to them wherever it lies; without one, every directory has to be open.
+    """
+    for path in (os.__file__, view.packages["tiltyard"], *([] if place is None else [place])):
+        for above in (*reversed(Path(path).parents), Path(path)):
+            if not above.stat().st_mode & (stat.S_IXOTH if above.is_dir() else stat.S_IROTH):
+                raise JailError(
+                    f"a guest of root's is another user, who cannot read {path}: {above} is closed "
+                    "to others. Install Python and Tiltyard elsewhere, or get bubblewrap (level A)"
+                )
+
+
+def _end_with_us(lifeline: int, group: int) -> None:
+    """Have the kernel kill a process group when our end of a pipe is closed, however we end.
+
+    bubblewrap asks to die with its parent only when it is well under way, and if we are killed
+    before, its child waits for us for ever.
+    """
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -group)
+    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
 
 
 def _bubblewrapped(
@@ -282,7 +324,7 @@ def _first_in_namespace(info: int) -> int | None:
     """
     told = b""
     while b"}" not in told:
-        if not _poll(info, _START_SECONDS):
+        if not poll(info, _START_SECONDS):
             raise JailError("bubblewrap does not answer")
         some = os.read(info, 4096)
         if not some:
@@ -329,16 +371,3 @@ def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     reader.callback(os.close, read)
     writer.callback(os.close, write)
     return read, write
-
-
-def _poll(descriptor: int, seconds: float) -> bool:
-    waiting = select.poll()
-    waiting.register(descriptor, select.POLLIN)
-    return bool(waiting.poll(seconds * 1000))
-
-
-def _harmless(character: str) -> str:
-    """Keep a stranger's output from moving the cursor of whoever reads it."""
-    return (
-        character if character.isprintable() or character in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-    )

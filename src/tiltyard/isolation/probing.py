@@ -97,6 +97,7 @@ _INSIDE: Final = {
     "environment": "empty",
     "descriptors": "closed, but for the two pipes",
     "uid": "a user of its own",
+    "no-capabilities": "none of root's powers",
     "no-new-privileges": "no program can give it more rights",
     "death-signal": "ends with the judge",
     "not-dumpable": "its memory is closed to others",

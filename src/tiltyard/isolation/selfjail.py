@@ -10,6 +10,7 @@ import errno
 import os
 import resource
 import signal
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -23,6 +24,7 @@ LAYERS: Final = (
     "environment",
     "descriptors",
     "uid",
+    "no-capabilities",
     "no-new-privileges",
     "death-signal",
     "not-dumpable",
@@ -35,6 +37,9 @@ LAYERS: Final = (
 _SET_DEATH_SIGNAL: Final = 1
 _SET_DUMPABLE: Final = 4
 _SET_NO_NEW_PRIVILEGES: Final = 38
+_AMBIENT: Final = 47
+_CLEAR_ALL: Final = 4
+_CAPABILITIES_VERSION: Final = 0x20080522
 _CLONE_THREAD: Final = 0x00010000
 _STACK: Final = 8 << 20
 
@@ -71,6 +76,7 @@ def confine(  # noqa: PLR0913 - one parameter for each thing that is left to the
         "environment": os.environ.clear,
         "descriptors": lambda: _close_all_but(keep),
         "uid": lambda: _become(uid),
+        "no-capabilities": _give_up_capabilities,
         "no-new-privileges": lambda: _prctl(_SET_NO_NEW_PRIVILEGES, 1),
         # After the change of user, which would clear both.
         "death-signal": lambda: _die_with(parent),
@@ -132,6 +138,14 @@ def _become(uid: int | None) -> None:
     os.setresuid(uid, uid, uid)
     if os.getresuid() != (uid, uid, uid) or os.getresgid() != (uid, uid, uid) or os.getgroups():
         raise OSError(errno.EPERM, "still somebody else")
+
+
+def _give_up_capabilities() -> None:
+    """Give up what the nursery needs, and a guest does not."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _prctl(_AMBIENT, _CLEAR_ALL)
+    if libc.capset(struct.pack("=Ii", _CAPABILITIES_VERSION, 0), bytes(24)):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _die_with(parent: int | None) -> None:

@@ -7,8 +7,10 @@ it: no score, and a verdict that tells the author what they must know.
 import builtins
 import re
 import time
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from tiltyard.guardrail import GuardrailGoneError, printable
@@ -25,6 +27,7 @@ from tiltyard.isolation.wire import (
 )
 
 OUTPUT_CHARS: Final = 2_000
+MAX_PACKED_CHARS: Final = 4_000
 _LINE: Final = re.compile(r'^  File "([\w./-]{1,200}\.py)", line (\d{1,6}), in ', re.MULTILINE)
 
 
@@ -33,7 +36,10 @@ class AnyGuest(Protocol):
 
     to_guest: int
     from_guest: int
-    pid: int
+
+    @property
+    def pid(self) -> int:
+        """Return its number here."""
 
     def output(self) -> str:
         """Return what it printed."""
@@ -68,6 +74,16 @@ class GuestError(GuardrailGoneError):
         self.output = output
         """The end of what it printed."""
 
+    def packed(self) -> bytes:
+        """Return all of it as bytes, for another process."""
+        said = (str(self), self.call, self.module, self.traceback, self.output)
+        return msgspec.msgpack.encode((self.kind, *(text[-MAX_PACKED_CHARS:] for text in said)))
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> "GuestError":
+        kind, said, call, module, traceback, output = msgspec.msgpack.decode(data)
+        return cls(kind, said, call=call, module=module, traceback=traceback, output=output)
+
     @property
     def official(self) -> str:
         """What may be told of a match in a hidden world: no word of the guest's own.
@@ -90,9 +106,16 @@ _KINDS: Final = ((LateError, "deadline"), (MalformedError, "protocol"), (GoneErr
 class Session:
     """One guest, from its start to its end."""
 
-    def __init__(self, guest: AnyGuest, load: Load, deadlines: Deadlines | None = None) -> None:
+    def __init__(
+        self,
+        guest: AnyGuest,
+        load: Load,
+        deadlines: Deadlines | None = None,
+        when_closed: Callable[[], None] | None = None,
+    ) -> None:
         self.guest = guest
         self.closed = False
+        self._when_closed = when_closed
         self._end = time.monotonic() + (deadlines or Deadlines()).whole
         self.module = load.module
         self.deadlines = deadlines or Deadlines()
@@ -136,3 +159,5 @@ class Session:
     def close(self) -> None:
         self.closed = True
         self.guest.kill()
+        if self._when_closed is not None:
+            self._when_closed()

@@ -7,6 +7,7 @@ the kernel frees when its holder ends.
 
 import os
 import socket
+from collections.abc import Iterable
 from typing import Final
 
 from tiltyard.isolation.limits import JailError
@@ -30,13 +31,20 @@ class Slot:
 def take_slot() -> Slot:
     """Return a free slot."""
     first = os.getpid() * _STRIDE
-    for offset in range(SLOTS):
-        number = (first + offset) % SLOTS
+    slot = take("guest", ((first + offset) % SLOTS for offset in range(SLOTS)))
+    if slot is None:
+        raise JailError(f"all {SLOTS} slots for guests are taken")
+    return slot
+
+
+def take(kind: str, numbers: Iterable[int]) -> Slot | None:
+    """Return the first of these numbers that nobody on this machine has."""
+    for number in numbers:
         name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
-            name.bind(f"\0tiltyard-guest-{number}")
+            name.bind(f"\0tiltyard-{kind}-{number}")
         except OSError:
             name.close()
             continue
         return Slot(number, name)
-    raise JailError(f"all {SLOTS} slots for guests are taken")
+    return None

@@ -9,9 +9,11 @@ import datetime as dt
 import importlib
 import os
 import random
+import sys
 import time
 import uuid
-from typing import Any, Final
+from types import ModuleType
+from typing import Any, Final, Self
 
 from tiltyard.draw import Draw
 
@@ -77,28 +79,53 @@ def install(key: str) -> Clock:
     return clock
 
 
+class _Stand(type):
+    """For classes that stand in another's place: what is an instance of that is one of theirs.
+
+    Dates that were made before, or by those who hold on to the real classes, stay dates.
+    """
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        real = cls.__dict__.get("_real")
+        return isinstance(instance, real) if real else super().__instancecheck__(instance)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        real = cls.__dict__.get("_real")
+        return issubclass(subclass, real) if real else super().__subclasscheck__(subclass)
+
+
 def _install_dates(clock: Clock) -> None:
-    class Now(dt.datetime):
+    class Now(dt.datetime, metaclass=_Stand):
+        _real = dt.datetime
+
         @classmethod
-        def now(cls, tz: dt.tzinfo | None = None) -> "Now":
+        def now(cls, tz: dt.tzinfo | None = None) -> Self:
             moment = EPOCH_SECONDS + clock.read() / 1e9
             return cls.fromtimestamp(moment, tz or dt.UTC).replace(tzinfo=tz)
 
         @classmethod
-        def utcnow(cls) -> "Now":
+        def utcnow(cls) -> Self:
             return cls.now()
 
         @classmethod
-        def today(cls) -> "Now":
+        def today(cls) -> Self:
             return cls.now()
 
-    class Today(dt.date):
+    class Today(dt.date, metaclass=_Stand):
+        _real = dt.date
+
         @classmethod
-        def today(cls) -> "Today":
+        def today(cls) -> Self:
             return cls.fromordinal(Now.now().toordinal())
 
-    dt.datetime = Now  # type: ignore[misc]
-    dt.date = Today  # type: ignore[misc]
+    # A module of its own, for who imports it from now on: what is trusted keeps the real one.
+    module = ModuleType("datetime", dt.__doc__)
+    module.__dict__.update(dt.__dict__)
+    for name, stand in (("datetime", Now), ("date", Today)):
+        # Under the real one's name, so that whoever packs an instance finds its class again.
+        stand.__module__, stand.__name__, stand.__qualname__ = "datetime", name, name
+        setattr(module, name, stand)
+    sys.modules["datetime"] = module
 
 
 def _install_dice(draw: Draw) -> None:

@@ -1,21 +1,26 @@
 """The wire between judge and guest: two pipes, typed frames, absolute deadlines.
 
-A frame is four bytes of length and a msgpack document, at most 1 MiB. One frame is outstanding at
-a time: whoever asked waits for the answer. Whatever else comes out of the guest (too much, too
-late, malformed, unasked) ends it with a verdict, and never raises anything else in the judge.
+A frame is four bytes of length, eight that name the question, and a msgpack document, at most
+1 MiB. One frame is outstanding at a time: whoever asked waits for the answer, which has to repeat
+the question's name, so that nobody answers what was not asked yet. Whatever else comes out of the
+guest (too much, too late, malformed, unasked) ends it with a verdict, and never raises anything
+else in the judge.
 """
 
 import os
 import select
 import struct
 import time
+from collections.abc import Iterator
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 MAX_FRAME_BYTES: Final = 1 << 20
-_LENGTH: Final = struct.Struct(">I")
+_HEADER: Final = struct.Struct(">I8s")
+_NAME_BYTES: Final = 8
+_NAMES_AT_ONCE: Final = 512
 _CHUNK: Final = 1 << 16
 
 Plain = str | int | None
@@ -215,48 +220,72 @@ class Channel(Generic[T]):
         self._readable.register(read_fd, select.POLLIN)
         self._writable.register(write_fd, select.POLLOUT)
         self._patient = patient
-        """True for the guest, who has nothing else to do than to wait."""
+        """True for the guest, who has nothing else to do than to wait, and names no questions."""
+        self._names = _unguessable()
+        self._name = next(self._names)
+        """Of the last question."""
+        self._buffer = bytearray()
         os.set_blocking(read_fd, patient)
         os.set_blocking(write_fd, patient)
 
     def send(self, frame: Any, seconds: float | None = None) -> None:
+        buffer = self._buffer
         try:
-            body = self._encoder.encode(frame)
+            self._encoder.encode_into(frame, buffer, _HEADER.size)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise MalformedError(f"cannot be sent: {error}") from None
-        if len(body) > MAX_FRAME_BYTES:
-            raise MalformedError(f"a frame of {len(body):,} bytes is too large")
-        data = memoryview(_LENGTH.pack(len(body)) + body)
-        end = None if seconds is None else time.monotonic() + seconds
-        while data:
-            try:
-                data = data[os.write(self._write, data) :]
-            except BlockingIOError:
+        size = len(buffer) - _HEADER.size
+        if size > MAX_FRAME_BYTES:
+            raise MalformedError(f"a frame of {size:,} bytes is too large")
+        if not self._patient:
+            self._name = next(self._names)
+        _HEADER.pack_into(buffer, 0, size, self._name)
+        sent = self._write_some(buffer)
+        if sent < len(buffer):
+            end = None if seconds is None else time.monotonic() + seconds
+            rest = memoryview(bytes(buffer))[sent:]
+            while rest:
                 _wait(self._writable, end)
-            except OSError:
-                raise GoneError("the other side ended") from None
+                rest = rest[self._write_some(rest) :]
+
+    def _write_some(self, data: bytearray | memoryview) -> int:
+        try:
+            return os.write(self._write, data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            raise GoneError("the other side ended") from None
 
     def receive(self, seconds: float | None = None) -> T:
         """Return the next frame; there is exactly one."""
         end = None if seconds is None else time.monotonic() + seconds
         data = self._read_some(end)
-        while len(data) < _LENGTH.size:
+        while len(data) < _HEADER.size:
             data += self._read_some(end)
-        (size,) = _LENGTH.unpack_from(data)
+        size, name = _HEADER.unpack_from(data)
         if size > MAX_FRAME_BYTES:
             raise MalformedError(f"announced a frame of {size:,} bytes")
-        whole = _LENGTH.size + size
+        if self._patient:
+            self._name = name
+        elif name != self._name:
+            raise MalformedError("answered what it was not asked")
+        whole = _HEADER.size + size
+        if len(data) < whole:
+            data = self._read_rest(data, whole, end)
+        if len(data) > whole:
+            raise MalformedError("sent more than it was asked for")
+        try:
+            return self._decoder.decode(memoryview(data)[_HEADER.size :])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
+            raise MalformedError(f"sent no frame of the protocol: {error}") from None
+
+    def _read_rest(self, data: bytes, whole: int, end: float | None) -> bytes:
         parts, length = [data], len(data)
         while length < whole:
             more = self._read_some(end)
             parts.append(more)
             length += len(more)
-        if length > whole:
-            raise MalformedError("sent more than it was asked for")
-        try:
-            return self._decoder.decode(memoryview(b"".join(parts))[_LENGTH.size :])
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
-            raise MalformedError(f"sent no frame of the protocol: {error}") from None
+        return b"".join(parts)
 
     def _read_some(self, end: float | None) -> bytes:
         if not self._patient:
@@ -268,6 +297,14 @@ class Channel(Generic[T]):
         if not data:
             raise GoneError("the other side ended")
         return data
+
+
+def _unguessable() -> Iterator[bytes]:
+    """Yield names for questions that nobody knows before they are asked."""
+    while True:
+        drawn = os.urandom(_NAME_BYTES * _NAMES_AT_ONCE)
+        for at in range(0, len(drawn), _NAME_BYTES):
+            yield drawn[at : at + _NAME_BYTES]
 
 
 def _wait(poll: select.poll, end: float | None) -> None:

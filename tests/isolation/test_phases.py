@@ -1,0 +1,195 @@
+"""What a guest can tell of the phase it is in: nothing, but by what is said to it."""
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+from msgspec import structs
+
+from isolation.test_guests import KEEPS_STATE, Submit, in_process, submit
+from tiltyard import SandboxEnv
+from tiltyard.benign import draw_suite, play
+from tiltyard.competition.matches import play_defense
+from tiltyard.guardrail import keep_episodes_apart
+from tiltyard.isolation import cores, slots
+from tiltyard.isolation.house import GuestHouse
+from tiltyard.isolation.session import GuestError, Session
+from tiltyard.judge import Judge
+from tiltyard.ruleset import load_ruleset
+from tiltyard.world.generate import generate
+
+__all__ = ["submit"]
+
+RULES: Final = load_ruleset()
+SHORT: Final = structs.replace(RULES, search=structs.replace(RULES.search, steps=1_500))
+CHAINS: Final = (("read file readme", "list mail"), ("run echo",))
+
+TELLS_ALL: Final = """
+import gc, os, sys, threading
+from tiltyard import Decision
+
+class Guardrail:
+    def decide(self, tool_name, tool_args, context):
+        numbers = os.getpid(), os.getppid(), os.getuid(), os.getpgid(0), threading.get_native_id()
+        here = id(self), id(sys.modules), len(gc.get_objects()), os.urandom(8).hex()
+        handles = [list(o._states) for o in gc.get_objects() if type(o).__name__ == "_Visit"]
+        return Decision.deny(f"{numbers} {here} {handles}")
+"""
+
+TELLS_THE_JUDGE: Final = """
+from tiltyard import Decision
+
+beginnings = 0
+
+class Guardrail:
+    \"\"\"Lets everything pass in its first three episodes, and nothing in the others.\"\"\"
+
+    def decide(self, tool_name, tool_args, context):
+        global beginnings
+        beginnings += not context.events
+        return Decision.deny("") if beginnings > 3 else Decision.allow()
+"""
+
+
+def reasons(guardrail: Any) -> list[str]:
+    """Return what a guardrail says first in each of some episodes."""
+    env = SandboxEnv(guardrail=guardrail)
+    said = []
+    for message, *_ in CHAINS * 2:
+        env.reset()
+        said += [event.reason for event in env.interact("run echo; " + message).events[:1]]
+    return said
+
+
+def test_no_guest_can_count_those_before_it(submit: Submit) -> None:
+    with GuestHouse(submit(guardrail=TELLS_ALL), "guardrail") as house:
+        guardrail = house.guardrail()
+        keep_episodes_apart(guardrail)
+        said = reasons(guardrail)
+        guardrail.close()
+    assert said[0]
+    assert len(set(said)) == 1, said
+
+
+def test_a_guest_that_is_not_kept_apart_can(submit: Submit) -> None:
+    """The control: what the test above looks for is there to be seen."""
+    with GuestHouse(submit(guardrail=TELLS_ALL), "guardrail") as house:
+        guardrail = house.guardrail()
+        env = SandboxEnv(guardrail=guardrail)
+        said = {env.interact(f"run echo {n}").events[0].reason for n in range(3)}
+        guardrail.close()
+    assert len(said) > 1
+
+
+def test_each_judged_replay_is_a_guests_first(submit: Submit) -> None:
+    plain = play_defense(generate(123), in_process(KEEPS_STATE), SHORT)
+    chains = plain.exploration.chains
+    assert len(chains) > 3
+    with GuestHouse(submit(guardrail=TELLS_THE_JUDGE), "guardrail") as house:
+        guardrail = house.guardrail()
+        keep_episodes_apart(guardrail)
+        apart = Judge(generate(123), guardrail).judge(chains)
+        guardrail.close()
+        together = Judge(generate(123), house.guardrail()).judge(chains)
+    allowed = Judge(generate(123)).judge(chains)
+    assert [finding.cell for finding in apart.findings] == [f.cell for f in allowed.findings]
+    assert len(together.findings) < len(allowed.findings)
+
+
+def test_judged_compared_and_benign_guests_are_told_the_same_kinds_of_things(
+    submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes over the wire differs in words, calls and results alone."""
+    asked: list[tuple[Session, Any]] = []
+    ask = Session.ask
+
+    def listen(session: Session, frame: Any, call: str) -> Any:
+        asked.append((session, frame))
+        return ask(session, frame, call)
+
+    monkeypatch.setattr(Session, "ask", listen)
+    scenario = generate(123)
+    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+        guardrail = house.guardrail()
+        keep_episodes_apart(guardrail)
+        Judge(scenario, guardrail).judge(CHAINS * 2)
+        guardrail.close()
+        for task in draw_suite(scenario, "", 1)[:3]:
+            play(task, scenario, house.guardrail)
+        lone = house.guardrail()
+        env = SandboxEnv(guardrail=lone)
+        for message in CHAINS[0]:
+            env.interact(message)
+        lone.close()
+    lives: dict[int, list[Any]] = {}
+    for session, frame in asked:
+        lives.setdefault(id(session), []).extend(frame.notes)
+    for notes in lives.values():
+        kinds = [type(note).__name__ for note in notes]
+        assert set(kinds) <= {"Enter", "Begin", "Seen", "Close", "Commit"}
+        entered = [note.handle for note in notes if type(note).__name__ == "Enter"]
+        assert entered == list(range(len(entered)))
+    assert len(lives) >= len(CHAINS) + 3 + 1
+
+
+DIES: Final = """
+import os
+from tiltyard import Decision
+
+class Guardrail:
+    def decide(self, tool_name, tool_args, context):
+        print("my last words", context.last_user)
+        os._exit(1)
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_guests_end_is_told_the_same_by_any_number_of_workers(
+    submit: Submit, workers: int
+) -> None:
+    with (
+        GuestHouse(submit(guardrail=DIES), "guardrail") as house,
+        pytest.raises(GuestError) as caught,
+    ):
+        play_defense(generate(123), house.guardrail, SHORT, workers=workers)
+    assert caught.value.official == "died"
+    assert "my last words" in caught.value.output
+    assert caught.value.module == "guardrail.py"
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core for all")
+def test_copies_of_a_process_do_not_share_its_core(
+    submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search worker is forked from a judge that may just be staying on one core."""
+    # As if nobody else were on this machine.
+    name = f"core-for-{os.getpid()}"
+    monkeypatch.setattr(cores, "take", lambda _, numbers: slots.take(name, numbers))
+    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+        house.open()
+        (own,) = os.sched_getaffinity(0)
+        (others,) = in_a_copy(lambda: _open_and_look(house))
+    assert others != {own}
+    assert len(os.sched_getaffinity(0)) >= 2
+
+
+def _open_and_look(house: GuestHouse) -> set[int]:
+    session = house.open()
+    own = os.sched_getaffinity(0)
+    assert os.sched_getaffinity(session.guest.pid) == own
+    house.close()
+    return own
+
+
+def in_a_copy(do: Callable[[], set[int]]) -> list[set[int]]:
+    read, write = os.pipe()
+    copy = os.fork()
+    if copy == 0:
+        os.write(write, ",".join(map(str, do())).encode())
+        os._exit(0)
+    os.close(write)
+    told = os.read(read, 1000).decode()
+    os.close(read)
+    os.waitpid(copy, 0)
+    return [set(map(int, told.split(",")))]
