@@ -29,7 +29,7 @@ class Shown(Struct):
 Show = Callable[..., Shown]
 
 # Long enough for any machine: what waits so long will not come.
-PATIENCE_MILLISECONDS = 120_000
+PATIENCE_MILLISECONDS = 60_000
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
