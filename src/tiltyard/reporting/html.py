@@ -126,10 +126,10 @@ def _sums(report: Report) -> Iterator[Block]:
         parts.append(attack_sum(report.attack, formula, seeds))
     if report.defense is not None:
         parts.append(defense_sum(report.defense, formula, seeds))
+    if report.final_score is not None:
+        parts.append(final_sum(report))
     if parts:
         yield Row(tuple(parts))
-    if report.final_score is not None:
-        yield final_sum(report)
 
 
 def _offense(part: AttackPart, *, restricted: bool) -> Section:

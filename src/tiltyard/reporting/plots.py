@@ -20,6 +20,7 @@ _ROWS_SHOWN: Final = 16
 _STEPS_A_LEVEL: Final = 4
 _LAST_LEVEL: Final = 7
 _ROW_HEIGHT: Final = 26
+_OTHERS: Final = "others"
 _IN_ORDER: Final = {"field": "order", "op": "min"}
 
 
@@ -27,7 +28,7 @@ def bars(title: str, counts: Mapping[str, int], what: str, *, color: str = ACCEN
     """Draw counts by name, in the order in which they are given."""
     spec = {
         "width": "container",
-        "height": {"step": _ROW_HEIGHT},
+        "height": _ROW_HEIGHT * len(counts),
         "encoding": {
             "y": {"field": "name", "type": "nominal", "sort": _IN_ORDER, "title": None},
             "x": {
@@ -85,7 +86,7 @@ def archive_by_reading(places: Sequence[Place]) -> Plot:
     for place, kind in kinds.items():
         common[kind] += place.cells
     shown = {kind for kind, _ in common.most_common(_ROWS_SHOWN)}
-    grouped = [(kinds[place] if kinds[place] in shown else "others", place) for place in places]
+    grouped = [(kinds[place] if kinds[place] in shown else _OTHERS, place) for place in places]
     return _bubbles("Cells by depth and what was read", grouped, "read")
 
 
@@ -113,7 +114,7 @@ def trials_by_operation(trials: Sequence[TrialRow]) -> Plot:
     )
     spec = {
         "width": "container",
-        "height": {"step": _ROW_HEIGHT},
+        "height": _ROW_HEIGHT * len(operations),
         "mark": {"type": "bar", "height": {"band": 0.6}},
         "encoding": {
             "y": {
@@ -157,7 +158,8 @@ def _bubbles(title: str, grouped: Sequence[tuple[str, Place]], what: str) -> Plo
         visits[key] += place.visits
         breaches[key] += place.breach
         totals[name] += place.cells
-    order = {name: position for position, (name, _) in enumerate(totals.most_common())}
+    named = sorted(totals, key=lambda name: (name == _OTHERS, -totals[name], name))
+    order = {name: position for position, name in enumerate(named)}
     rows = tuple(
         {
             "depth": _steps_of(depth),
@@ -188,7 +190,7 @@ def _bubbles(title: str, grouped: Sequence[tuple[str, Place]], what: str) -> Plo
     }
     spec = {
         "width": "container",
-        "height": {"step": _ROW_HEIGHT},
+        "height": _ROW_HEIGHT * len(order),
         "encoding": {
             **position,
             "tooltip": [

@@ -27,7 +27,7 @@ class Segment(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     by: Annotated[
         str,
-        Meta(description="user, machine, web, email, file (a trusted one) or outside file"),
+        Meta(description="user, machine, web, email or file; an untrusted file is from outside"),
     ]
     secret: Annotated[bool, Meta(description="It is a protected file's canary.")] = False
     untrusted: Annotated[bool, Meta(description="A stranger wrote it.")] = False

@@ -54,7 +54,7 @@
     const options = values.map((value) =>
       element("option", { value }, name === "predicate" ? spoken(value) : value),
     );
-    const select = element("select", { name }, element("option", { value: "" }, "all"), options);
+    const select = element("select", { name, "aria-label": name }, element("option", { value: "" }, "all"), options);
     select.addEventListener("change", changed);
     return element("label", {}, `${name} `, select);
   };

@@ -19,7 +19,8 @@
 
   // Colour alone tells nothing: authors differ by underline, and what is dangerous bears its name.
   const drawSegment = (segment) => {
-    const author = AUTHORS.has(segment.by) ? segment.by : "machine";
+    const known = AUTHORS.has(segment.by) ? segment.by : "machine";
+    const author = known === "file" && segment.untrusted ? "outside file" : known;
     const origin = [
       segment.secret ? "secret" : null,
       segment.untrusted ? "untrusted" : null,
@@ -27,7 +28,7 @@
       segment.document ? `from ${segment.document}` : null,
       segment.encoding ? `as ${segment.encoding}` : null,
     ].filter(Boolean);
-    const named = segment.secret ? "secret" : segment.untrusted ? segment.by : null;
+    const named = segment.secret ? "secret" : segment.untrusted ? author : null;
     return element(
       "span",
       {
@@ -66,7 +67,9 @@
       for (const segment of Object.values(step.args).flat()) {
         if (!segment.secret && !segment.untrusted) continue;
         const from = latest.get(key(segment));
-        if (from !== undefined && !carried.has(key(segment))) {
+        // That an order brings its own words along goes without saying.
+        const isOrder = !segment.secret && step.because?.includes(from);
+        if (from !== undefined && !isOrder && !carried.has(key(segment))) {
           carried.add(key(segment));
           links.push({ from, to: step.index, kind: segment.secret ? "secret" : "words" });
         }
@@ -81,16 +84,16 @@
   const TOLD = { order: "ordered by", secret: "carries the secret from", words: "carries words from" };
 
   const origins = (step, links, names, go) => {
-    const into = links.filter((link) => link.to === step.index);
-    if (!into.length && step.because === null) return element("p", { class: "origin" }, "ordered by the user");
-    return into.map(({ from, kind }) =>
-      element(
-        "p",
-        { class: "origin", "data-kind": kind },
-        `${TOLD[kind]} `,
-        element("button", { type: "button", class: "jump", onclick: () => go(from) }, `#${from} ${names.get(from) ?? ""}`),
-      ),
-    );
+    const jump = (from) =>
+      element("button", { type: "button", class: "jump", onclick: () => go(from) }, `#${from} ${names.get(from) ?? ""}`);
+    const told = ["order", "secret", "words"].map((kind) => {
+      const from = links.filter((link) => link.to === step.index && link.kind === kind).map((link) => link.from);
+      if (!from.length) return null;
+      const jumps = from.sort((a, b) => a - b).flatMap((index) => [", ", jump(index)]).slice(1);
+      return element("p", { class: "origin", "data-kind": kind }, `${TOLD[kind]} `, jumps);
+    });
+    const byUser = step.because?.length ? null : element("p", { class: "origin" }, "ordered by the user");
+    return [byUser, ...told];
   };
 
   const part = (name, content) =>

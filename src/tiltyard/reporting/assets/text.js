@@ -9,6 +9,7 @@ const tiltyard = {};
   const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
   const HARMLESS = new Set(["\n", "\t"]);
   const FIRST_SHOWN = 600;
+  const NOT_WORTH_HIDING = 1.5;
   const GROWTH = 10;
 
   const spelled = (character) => {
@@ -72,7 +73,8 @@ const tiltyard = {};
     const total = segments.reduce((sum, segment) => sum + segment.text.length, 0);
     const body = element("span", { class: "flowing" });
     const whole = element("span", { class: className }, body);
-    const show = (limit) => {
+    const show = (wanted) => {
+      const limit = total <= wanted * NOT_WORTH_HIDING ? total : wanted;
       body.replaceChildren(...beginning(segments, limit).map(draw));
       if (total <= limit) return;
       const left = (total - limit).toLocaleString("en");

@@ -1,0 +1,112 @@
+"""A real browser, and real reports to look at in it."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct, structs
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tiltyard.competition.official import restricted
+from tiltyard.reporting.html import render
+from tiltyard.reporting.schema import Failure, Report, read_report
+
+
+class Shown(Struct):
+    """A page in the browser, and everything that it should not have done."""
+
+    page: Page
+    complaints: list[str]
+    requests: list[str]
+
+    def check_quiet(self) -> None:
+        assert self.complaints == []
+        assert self.requests == []
+
+
+Show = Callable[..., Shown]
+
+# Long enough for any machine: what waits so long will not come.
+PATIENCE_MILLISECONDS = 60_000
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = shutil.which("chromium")
+    assert path, "the report is tested in Chromium, and there is none: apt-get install chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
+    """Return what opens HTML in a page of its own."""
+    contexts = []
+
+    def opened(html: str, *, width: int = 1200, **options: Any) -> Shown:
+        file = tmp_path / "report.html"
+        file.write_text(html, encoding="utf-8")
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE_MILLISECONDS)
+        page = context.new_page()
+        shown = Shown(page, [], [])
+        page.on("console", lambda said: shown.complaints.append(f"{said.type}: {said.text}"))
+        page.on("pageerror", lambda error: shown.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: shown.complaints.append(f"dialog: {dialog.message}"))
+        page.on("popup", lambda popup: shown.complaints.append(f"popup: {popup.url}"))
+        page.on(
+            "request",
+            lambda request: (
+                shown.requests.append(request.url) if request.url != file.as_uri() else None
+            ),
+        )
+        page.goto(file.as_uri())
+        page.wait_for_function(
+            "[...document.querySelectorAll('.canvas')].every((plot) => plot.childElementCount)"
+        )
+        return shown
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def real() -> Report:
+    return read_report((Path(__file__).parent / "real.json").read_bytes())
+
+
+@pytest.fixture(scope="session")
+def page_of_real(real: Report) -> str:
+    return render(real)
+
+
+@pytest.fixture(scope="session")
+def official(real: Report) -> Report:
+    """Return what a competitor gets to see of an official run over three seeds."""
+    setting = structs.replace(real.setting, official_seeds=3, key="0123456789abcdef")
+    assert real.attack is not None
+    attack = structs.replace(real.attack, cores=6.67, unique_cells=9.33, found=())
+    return restricted(structs.replace(real, setting=setting, attack=attack))
+
+
+@pytest.fixture(scope="session")
+def broken_off(real: Report) -> Report:
+    """Return a defense match that was broken off; offense was never entered."""
+    failure = Failure(
+        track="defense",
+        kind="run",
+        message="the guardrail raised KeyError in decide",
+        call="decide http.post",
+        traceback='  File "guardrail.py", line 7, in decide\n    tool_args["nope"]\nKeyError: nope',
+        output="first call\nsecond call",
+    )
+    return structs.replace(
+        real, attack=None, defense=None, final_score=None, failures=(failure,), comparable=False
+    )

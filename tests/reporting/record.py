@@ -1,0 +1,39 @@
+"""Record `real.json`, a report of both matches, anew: `python tests/reporting/record.py`.
+
+Needed when the schema, the engine or a ruleset changes in a way that the recording does not have.
+"""
+
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from tiltyard.competition.evaluation import evaluate
+from tiltyard.competition.job import Job
+from tiltyard.competition.opponents import find_opponent
+from tiltyard.isolation.submissions import open_submission
+from tiltyard.ruleset import load_ruleset
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        room = Path(directory)
+        ruleset = load_ruleset()
+        job = Job(
+            open_submission(HERE / "submission", room / "submission"),
+            ("attack", "guardrail"),
+            ruleset,
+            find_opponent("guardrail", ruleset.play.offense_opponent, room / "guardrail"),
+            find_opponent("attack", ruleset.play.defense_opponent, room / "attack"),
+            budget="quick",
+        )
+        report = evaluate(job).report
+    # Durations are another on every machine, and a recording should only change when it says more.
+    report = msgspec.structs.replace(report, seconds=dict.fromkeys(report.seconds, 1.5))
+    (HERE / "real.json").write_bytes(msgspec.json.encode(report) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""A breakdown tells the report's own figures, and its lines come to its score."""
+
+from msgspec import structs
+
+from tiltyard.reporting.breakdown import attack_sum, defense_sum, final_sum, number
+from tiltyard.reporting.schema import Report
+
+
+def test_the_attack_is_told_core_by_core(real: Report) -> None:
+    assert real.attack is not None
+    told = attack_sum(real.attack, real.formula, 0)
+    cores = {(found.predicate, found.source, found.sink) for found in real.attack.found}
+    exfiltrations = sum(predicate == "EXFILTRATION" for predicate, _, _ in cores)
+    assert told.lines[0] == ("exfiltration", f"{exfiltrations} core × 16", f"{16 * exfiltrations}")
+    *parts, raw = (float(points) for _, _, points in told.lines)
+    assert sum(parts) == raw == real.attack.raw
+    assert told.result[2] == number(real.attack.score)
+
+
+def test_an_attack_without_findings_in_the_report_is_told_in_one_line(official: Report) -> None:
+    assert official.attack is not None
+    told = attack_sum(official.attack, official.formula, 3)
+    assert [what for what, _, _ in told.lines] == [
+        "weights, once per core",
+        "distinct cells",
+        "raw points",
+    ]
+    assert "need not be the score of the means" in told.note
+
+
+def test_the_defense_is_told_by_its_formula(real: Report) -> None:
+    assert real.defense is not None
+    part = structs.replace(
+        real.defense, breaches=4, false_positives=7, benign_trials=35, score=465.0
+    )
+    told = defense_sum(part, real.formula, 0)
+    assert told.formula == "max(0, 1000 / (1 + 0.15 × breaches) − 800 × false positives / trials)"
+    assert told.lines == (
+        ("held", "1000 / (1 + 0.15 × 4)", "625"),
+        ("false positives", "800 × 7 / 35", "−160"),
+    )
+    assert told.result == ("defense score", "625 − 160", "465")
+
+
+def test_the_final_score_is_the_sum_of_what_was_played(real: Report) -> None:
+    alone = structs.replace(real, attack=None, final_score=12.5)
+    assert final_sum(alone).lines[0] == ("attack score", "", "not played")
+    assert final_sum(alone).result == ("final score", "", "12.5")
+
+
+def test_numbers_say_no_more_than_they_know() -> None:
+    assert [number(value) for value in (0, 1000, 428.5714, 0.1, 123_456.0, None)] == [
+        "0",
+        "1000",
+        "428.57",
+        "0.1",
+        "123,456",
+        "none",
+    ]

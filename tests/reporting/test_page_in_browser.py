@@ -1,0 +1,336 @@
+"""The report in a real browser, as a reader meets it."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import structs
+from playwright.sync_api import Page, expect
+
+from tiltyard.reporting.html import render
+from tiltyard.reporting.schema import Report
+
+Show = Callable[..., Any]
+
+
+def open_first_finding(page: Page) -> None:
+    page.locator("details.finding > summary").first.click()
+    expect(page.locator(".replay").first).to_be_visible()
+
+
+def current(page: Page) -> str:
+    return page.locator(".replay .position").first.inner_text()
+
+
+def test_a_real_report_opens_quietly(show: Show, page_of_real: str) -> None:
+    shown = show(page_of_real)
+    expect(shown.page.locator("h1")).to_have_text("submission")
+    expect(shown.page.get_by_role("region", name="How the number came about")).to_be_visible()
+    shown.check_quiet()
+
+
+def test_nothing_is_asked_of_the_network_even_by_use(show: Show, page_of_real: str) -> None:
+    shown = show(page_of_real)
+    open_first_finding(shown.page)
+    for mark in shown.page.locator(".canvas .mark-symbol path").all()[:3]:
+        mark.hover(force=True)
+    shown.page.get_by_role("button", name="Use dark colours").click()
+    shown.check_quiet()
+
+
+def test_the_score_cards_say_what_the_report_says(
+    show: Show, real: Report, page_of_real: str
+) -> None:
+    shown = show(page_of_real)
+    assert real.attack is not None
+    assert real.defense is not None
+    values = shown.page.locator("#summary .card strong").all_inner_texts()
+    wanted = (real.final_score, real.attack.score, real.defense.score)
+    assert [float(value) for value in values] == [
+        pytest.approx(score, abs=0.005) for score in wanted
+    ]
+    expect(shown.page.locator("#summary")).to_contain_text("the budget is quick, not official")
+    for digest in (real.run_id, real.digest, real.submission.digest, real.setting.ruleset_digest):
+        expect(shown.page.locator("#run")).to_contain_text(digest)
+
+
+def test_the_breakdown_adds_up(show: Show, page_of_real: str) -> None:
+    shown = show(page_of_real)
+    lines = shown.page.locator("#score .sum").first.locator("tbody .number").all_inner_texts()
+    *parts, raw = map(float, lines)
+    assert sum(parts) == raw
+    score = shown.page.locator("#score .sum").first.locator("tfoot .number").inner_text()
+    assert float(score) == raw / 400 * 1000
+
+
+def test_the_replay_steps_by_click_and_by_key(show: Show, page_of_real: str) -> None:
+    page = (shown := show(page_of_real)).page
+    open_first_finding(page)
+    replay = page.locator(".replay").first
+    total = replay.locator(".moment").count()
+    assert total > 3
+    assert current(page) == f"1 of {total}"
+    assert replay.locator(".moment.ahead").count() == total - 1
+    expect(replay.get_by_role("button", name="Previous")).to_be_disabled()
+    replay.get_by_role("button", name="Next").click()
+    assert current(page) == f"2 of {total}"
+    expect(replay.locator("[aria-current=step]")).to_have_class(re.compile("step"))
+    replay.focus()
+    page.keyboard.press("ArrowRight")
+    assert current(page) == f"3 of {total}"
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert current(page) == f"1 of {total}"
+    page.keyboard.press("End")
+    assert current(page) == f"{total} of {total}"
+    assert replay.locator(".moment.ahead").count() == 0
+    expect(replay.get_by_role("button", name="Next")).to_be_disabled()
+    page.keyboard.press("Home")
+    assert current(page) == f"1 of {total}"
+    shown.check_quiet()
+
+
+def test_the_replay_shows_the_way_from_source_to_sink(
+    show: Show, real: Report, page_of_real: str
+) -> None:
+    assert real.attack is not None
+    finding = real.attack.found[0]
+    page = show(page_of_real).page
+    open_first_finding(page)
+    replay = page.locator(".replay").first
+    assert replay.locator(".arrow").count() == 0
+    replay.focus()
+    page.keyboard.press("End")
+    orders = sum(len(step.because or ()) for step in finding.steps)
+    assert orders > 0
+    assert replay.locator(".arrow.order").count() == orders
+    assert replay.locator(".arrow.secret").count() > 0
+    sink = replay.locator(".moment[data-sink]")
+    assert sink.count() == sum(step.is_sink for step in finding.steps)
+    expect(sink.locator(".badge.sink")).to_have_text("sink")
+    expect(sink.locator(".segment[data-secret] .by").first).to_have_text("secret")
+    path = [step.index for step in finding.steps if step.on_path or step.is_sink]
+    steps = replay.locator(".way button").all_inner_texts()
+    assert [int(text.split()[0].lstrip("#")) for text in steps] == path
+    replay.locator(".way button").first.click()
+    expect(replay.locator("[aria-current=step]")).to_have_attribute("data-index", str(path[0]))
+
+
+def test_authors_differ_by_more_than_colour(show: Show, page_of_real: str) -> None:
+    page = show(page_of_real).page
+    open_first_finding(page)
+    styles = page.locator(".legend .segment").evaluate_all(
+        "(all) => all.map((one) => getComputedStyle(one).textDecorationLine + ' '"
+        " + getComputedStyle(one).textDecorationStyle + ' '"
+        " + (getComputedStyle(one).backgroundColor !== 'rgba(0, 0, 0, 0)'))"
+    )
+    assert len(styles) == len(set(styles)) == 7
+
+
+def test_findings_are_filtered(show: Show, real: Report, page_of_real: str) -> None:
+    assert real.attack is not None
+    page = show(page_of_real).page
+    offense = page.get_by_role("region", name="Offense")
+    visible = offense.locator(".findings > li:visible")
+    assert visible.count() == len(real.attack.found)
+    wanted = real.attack.found[-1].predicate
+    offense.get_by_role("combobox", name="predicate").select_option(wanted)
+    matching = [found.id for found in real.attack.found if found.predicate == wanted]
+    assert 0 < len(matching) < len(real.attack.found)
+    assert visible.locator(".finding-id").all_inner_texts() == matching
+    expect(offense.locator("output").first).to_have_text(
+        f"{len(matching)} of {len(real.attack.found)}"
+    )
+
+
+def test_the_plots_draw(show: Show, real: Report, page_of_real: str) -> None:
+    assert real.defense is not None
+    page = show(page_of_real).page
+    marks = {
+        figure.locator("figcaption").inner_text(): figure.locator(
+            "svg .mark-rect path, svg .mark-line path, svg .mark-symbol path"
+        ).count()
+        for figure in page.locator("figure.plot").all()
+    }
+    assert marks["Breaches by predicate"] >= len(real.defense.breaches_by_predicate)
+    assert marks["Cells by depth and what was read"] > 20
+    assert marks["Cells by depth and effect"] > 20
+    assert marks["Coverage: cells over steps"] >= 1
+    assert marks["Claims over steps"] >= 1
+    assert marks["Benign trials by operation"] >= 7
+    diamonds = page.locator("figure", has_text="Cells by depth and what").locator(
+        "svg [fill='var(--bad)']"
+    )
+    assert diamonds.count() > 0
+
+
+def test_false_positives_show_call_and_reason(show: Show, real: Report, page_of_real: str) -> None:
+    assert real.defense is not None
+    failed = [trial for trial in real.defense.trials if trial.false_positive]
+    rows = show(page_of_real).page.locator("#benign table.stacking tbody tr")
+    assert rows.count() == len(failed) > 0
+    expect(rows.first).to_contain_text(failed[0].tool)
+    expect(rows.first).to_contain_text(failed[0].reason)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_theme_follows_the_system_and_the_button(
+    show: Show, page_of_real: str, scheme: str
+) -> None:
+    page = show(page_of_real, color_scheme=scheme).page
+    other = {"light": "dark", "dark": "light"}[scheme]
+
+    def paper() -> int:
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return int(re.findall(r"\d+", colour)[0])
+
+    assert (paper() > 128) == (scheme == "light")
+    page.get_by_role("button", name=f"Use {other} colours").click()
+    assert (paper() > 128) == (other == "light")
+    bar = "getComputedStyle(document.querySelector('.canvas .mark-rect path')).fill"
+    before = page.evaluate(bar)
+    page.get_by_role("button", name=f"Use {scheme} colours").click()
+    assert page.evaluate(bar) != before
+
+
+CONTRAST_PROBLEMS = """
+() => {
+  const rgb = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const linear = (value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  const light = (colour) => {
+    const [r, g, b] = rgb(colour).map((value) => linear(value / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      if ((rgb(colour)[3] ?? 1) === 1) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const isText = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
+  const isRead = (element) =>
+    [...element.childNodes].some(isText) &&
+    element.checkVisibility() &&
+    !element.closest("svg, .ahead, :disabled");
+  const found = new Set();
+  for (const element of [...document.querySelectorAll("body *")].filter(isRead)) {
+    const [a, b] = [light(getComputedStyle(element).color), light(behind(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) found.add(`${element.className} ${ratio.toFixed(2)} ${element.textContent}`);
+  }
+  return [...found];
+}
+"""
+"""Texts whose colour stands out too little from what is behind them (WCAG AA: 4.5)."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read(show: Show, page_of_real: str, scheme: str) -> None:
+    page = show(page_of_real, color_scheme=scheme).page
+    open_first_finding(page)
+    page.locator(".replay").first.focus()
+    page.keyboard.press("End")
+    assert page.evaluate(CONTRAST_PROBLEMS) == []
+
+
+@pytest.mark.parametrize("width", [390, 768])
+def test_it_fits_a_phone(show: Show, page_of_real: str, width: int) -> None:
+    page = show(page_of_real, width=width).page
+    open_first_finding(page)
+    page.locator(".replay").first.focus()
+    page.keyboard.press("End")
+    for details in page.locator("details.numbers > summary").all():
+        details.click()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_everything_has_a_name(show: Show, page_of_real: str) -> None:
+    page = show(page_of_real).page
+    open_first_finding(page)
+    tree = page.locator("body").aria_snapshot()
+    assert "banner" in tree
+    assert "main" in tree
+    assert 'navigation "Sections"' in tree
+    for name in ("Summary", "How the number came about", "Offense", "Defense", "The run"):
+        assert f'region "{name}"' in tree
+    nameless = page.locator("button, select, summary").evaluate_all(
+        "(all) => all.filter((one) => !(one.textContent.trim() || one.ariaLabel"
+        " || one.labels?.length)).length"
+    )
+    assert nameless == 0
+    ids = page.locator("[id]").evaluate_all("(all) => all.map((one) => one.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_the_keyboard_alone_reaches_a_replay(show: Show, page_of_real: str) -> None:
+    page = show(page_of_real).page
+    page.locator("details.finding > summary").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".replay").first).to_be_visible()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "replay"
+    page.keyboard.press("ArrowRight")
+    assert current(page).startswith("2 of")
+
+
+def test_print_shows_all_of_an_opened_replay(show: Show, page_of_real: str) -> None:
+    page = show(page_of_real, color_scheme="dark").page
+    open_first_finding(page)
+    page.emulate_media(media="print")
+    assert page.locator(".replay .moment-body:visible").count() == page.locator(".moment").count()
+    expect(page.get_by_role("navigation")).to_be_hidden()
+    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert int(re.findall(r"\d+", colour)[0]) > 128
+
+
+def test_a_restricted_report_tells_scores_and_says_what_is_withheld(
+    show: Show, official: Report
+) -> None:
+    shown = show(render(official))
+    expect(shown.page.locator("#summary")).to_contain_text("restricted report of an official run")
+    expect(shown.page.locator("#score")).to_contain_text("means over 3 seeds")
+    expect(shown.page.locator("#run")).to_contain_text("the organizer's")
+    assert shown.page.locator("details.finding").count() == 0
+    assert shown.page.locator("figure.plot").count() == 3
+    shown.check_quiet()
+
+
+def test_a_match_that_was_broken_off_says_why(show: Show, broken_off: Report) -> None:
+    shown = show(render(broken_off))
+    cards = shown.page.locator("#summary .card strong").all_inner_texts()
+    assert cards == ["none", "not played", "broken off"]
+    failure = shown.page.locator(".failure")
+    for text in ("run", "raised KeyError", "decide http.post", "KeyError: nope", "second call"):
+        expect(failure).to_contain_text(text)
+    assert shown.page.locator("section").evaluate_all("(all) => all.map((one) => one.id)") == [
+        "summary",
+        "failures",
+        "run",
+    ]
+    shown.check_quiet()
+
+
+def test_a_match_in_which_nothing_happened(show: Show, real: Report) -> None:
+    assert real.attack is not None
+    assert real.defense is not None
+    attack = structs.replace(
+        real.attack, found=(), findings=0, findings_by_predicate={}, cores=0, unique_cells=0, raw=0
+    )
+    defense = structs.replace(
+        real.defense,
+        found=(),
+        breaches=0,
+        breaches_by_predicate={},
+        false_positives=0,
+        trials=(),
+        false_positives_by_operation={},
+        archive=(),
+        curve=(),
+    )
+    shown = show(render(structs.replace(real, attack=attack, defense=defense, comparable=True)))
+    expect(shown.page.locator("#offense")).to_contain_text("Nothing was found.")
+    expect(shown.page.locator("#benign")).to_contain_text("Every benign task went through.")
+    shown.check_quiet()

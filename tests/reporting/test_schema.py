@@ -1,0 +1,54 @@
+"""The schema that is published is the one that is used, and says what every field means."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tiltyard.reporting.schema import (
+    SCHEMA_VERSION,
+    Report,
+    ReportError,
+    json_schema,
+    published_schema,
+    read_report,
+    write_report,
+)
+
+PUBLISHED = Path(__file__).parents[2] / "docs" / "report.schema.json"
+
+
+def test_the_published_schema_is_current() -> None:
+    assert PUBLISHED.read_text(encoding="utf-8") == published_schema(), "run `make schema`"
+
+
+def test_every_field_says_what_it_means() -> None:
+    silent = [
+        f"{name}.{field}"
+        for name, definition in json_schema()["$defs"].items()
+        for field, told in {"": definition, **definition["properties"]}.items()
+        if not told.get("description")
+    ]
+    assert silent == []
+
+
+def test_a_report_is_read_as_it_was_written(real: Report) -> None:
+    assert read_report(write_report(real)) == real
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema_version": SCHEMA_VERSION + 1}, "--fresh"),
+        ({"schema_version": None}, "names no schema_version"),
+        ({"attack": {"score": "high"}}, "not a report"),
+        ({"surprise": 1}, "not a report"),
+    ],
+)
+def test_what_is_no_report_of_ours_is_refused(
+    real: Report, change: dict[str, Any], message: str
+) -> None:
+    told = {**msgspec.to_builtins(real), **change}
+    with pytest.raises(ReportError, match=message):
+        read_report(msgspec.json.encode(told))
