@@ -19,6 +19,7 @@ from tiltyard.cli.screen import (
     open_console,
     shown,
     shown_segments,
+    waiting,
 )
 from tiltyard.competition.comparison import (
     TRACKS,
@@ -49,7 +50,7 @@ def run(
 
     Example: tiltyard compare 36c0 91ab
     """
-    with in_one_sentence():
+    with in_one_sentence(), waiting("following chains past the other guardrail"):
         runs = [open_run(find_report(wanted, Store(store))) for wanted in (before, after)]
         told = compare(*runs, unsafe=unsafe)
     if as_json:

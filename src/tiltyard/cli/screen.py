@@ -6,6 +6,7 @@ control character, escape sequence and change of writing direction spelled out, 
 
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Final
@@ -72,6 +73,12 @@ def open_console(*, width: int | None = None) -> Console:
     if width is None and not console.is_terminal:
         console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, width=200)
     return console
+
+
+def waiting(for_what: str) -> AbstractContextManager[object]:
+    """Show on a terminal, while a `with` statement lasts, that something is being done."""
+    console = Console(stderr=True)
+    return console.status(for_what) if console.is_terminal else nullcontext()
 
 
 def shown(text: object) -> str:

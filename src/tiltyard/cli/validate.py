@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from tiltyard.cli.problems import in_one_sentence
-from tiltyard.cli.screen import UnsafeOption, open_console, shown
+from tiltyard.cli.screen import UnsafeOption, open_console, shown, waiting
 from tiltyard.competition.validation import Validation, validate
 from tiltyard.isolation.submissions import Track
 from tiltyard.ruleset import load_ruleset
@@ -50,7 +50,11 @@ def run(
     Example: tiltyard validate attack.py --track offense
     """
     tracks = () if track is None else (_TRACKS[track],)
-    with in_one_sentence(), TemporaryDirectory(prefix="tiltyard-validate-") as scratch:
+    with (
+        in_one_sentence(),
+        waiting("trying it out in the jail"),
+        TemporaryDirectory(prefix="tiltyard-validate-") as scratch,
+    ):
         into = Path(scratch) / "submission"
         done = validate(submission, into, load_ruleset(), tracks=tracks, unsafe=unsafe)
     _show(done)

@@ -19,7 +19,7 @@ from tiltyard.competition.opponents import Lodging, OpponentError, find_opponent
 from tiltyard.competition.runs import read_request
 from tiltyard.competition.store import StoreError, load_report
 from tiltyard.env import SandboxEnv
-from tiltyard.guardrail import Guardrail, close_guardrail
+from tiltyard.guardrail import Guardrail, RemoteGuardrail
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.isolation.limits import JailError
 from tiltyard.isolation.session import GuestError
@@ -288,6 +288,7 @@ class _Side:
         self._stack = stack
         self._unsafe = unsafe
         self._make: Callable[[], Guardrail] | None = None
+        self._guest: RemoteGuardrail | None = None
         self._world: tuple[Scenario, Ruleset] | None = None
 
     @property
@@ -312,10 +313,22 @@ class _Side:
         return self._world
 
     def guardrail(self) -> Guardrail:
-        """Return the guardrail that this run was played with: a new one, jailed."""
+        """Return the guardrail that this run was played with, jailed.
+
+        One guest serves all chains, from its first state each time.
+        """
         if self._make is None:
             self._make = self._open()
-        return self._make()
+        if self._guest is None:
+            made = self._make()
+            if not isinstance(made, RemoteGuardrail):
+                return made
+            self._guest = made
+        return self._guest
+
+    def give_up(self) -> None:
+        """Ask another guest the next time."""
+        self._guest = None
 
     def _open(self) -> Callable[[], Guardrail]:
         report = self.run.report
@@ -333,7 +346,7 @@ class _Side:
         kept = opponent.submission
         if self._track == "defense" and (kept is None or kept.digest != report.submission.digest):
             raise NotAgainError(f"{self._kept} is not what was played")
-        lodging = Lodging(self._unsafe, tuple(packages_of(ruleset)))
+        lodging = Lodging(self._unsafe, tuple(packages_of(ruleset)), spare=0)
         return lodging.maker(opponent, self._stack)
 
 
@@ -361,20 +374,17 @@ def _play_again(chain: Chain, home: _Side, away: _Side) -> tuple[Step, ...]:
     """Play a chain in its own world, past the other run's guardrail."""
     scenario, ruleset = home.world()
     try:
-        guardrail = away.guardrail()
-        try:
-            env = SandboxEnv(
-                scenario=scenario,
-                world=rotated(scenario, "first", ruleset.id, scenario.digest, "", *chain),
-                guardrail=guardrail,
-                max_tool_hops=ruleset.play.calls_per_message,
-            )
-            for message in chain:
-                env.interact(message)
-            return tell_trace(env.trace)
-        finally:
-            close_guardrail(guardrail)
+        env = SandboxEnv(
+            scenario=scenario,
+            world=rotated(scenario, "first", ruleset.id, scenario.digest, "", *chain),
+            guardrail=away.guardrail(),
+            max_tool_hops=ruleset.play.calls_per_message,
+        )
+        for message in chain:
+            env.interact(message)
+        return tell_trace(env.trace)
     except GuestError as error:
+        away.give_up()
         raise NotAgainError(f"the guardrail of {_name(away.run)} failed ({error})") from None
     except (JailError, ValueError) as error:
         raise NotAgainError(str(error)) from None

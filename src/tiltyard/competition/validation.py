@@ -37,6 +37,7 @@ TINY_STEPS: Final = 60
 MAX_TOLD: Final = 5
 _IN_SOURCE: Final = re.compile(r'^  File "([^"/<][^"]*\.py)", line (\d+)', re.MULTILINE)
 _IN_REASON: Final = re.compile(r" \(([^\s()]+\.py):(\d+)\)\Z")
+_NO_LIST: Final = "TypeError: `run` returned "
 _SPENT: Final = "BudgetSpentError"
 
 
@@ -190,7 +191,8 @@ class _Check:
             message = f"`run` returned a candidate that is refused, number {at[0]}{more}: {reason}."
             self.problems.append(Problem(message, module.file, module.line))
         if not refused:
-            told = f"{len(found):,} candidates in {steps:,} steps"
+            most = rules.attack.max_candidates
+            told = f"{len(found):,} of at most {most:,} candidates, in {steps:,} steps"
             self.passed.append(f"{place}: AttackAlgorithm returned {told}")
         if not found:
             self.notes.append(
@@ -225,6 +227,8 @@ class _Check:
                     "`run` let BudgetSpentError through, which breaks the match off: look at "
                     "env.steps_left, and return the candidates that you have."
                 )
+            case "run" if said.startswith(_NO_LIST):
+                message = f"{said.removeprefix('TypeError: ')}."
             case "run":
                 message = f"`run` raised {said}."
             case "deadline":
