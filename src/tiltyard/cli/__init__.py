@@ -5,7 +5,19 @@ from typing import Annotated
 import typer
 
 from tiltyard import __version__
-from tiltyard.cli import calibrate, demo, doctor, evaluate, scenario
+from tiltyard.cli import (
+    calibrate,
+    compare,
+    demo,
+    doctor,
+    evaluate,
+    history,
+    init,
+    replay,
+    report,
+    scenario,
+    validate,
+)
 
 app = typer.Typer(
     name="tiltyard",
@@ -14,7 +26,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.run)
+app.command("init")(init.run)
+app.command("validate")(validate.run)
 app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.run)
+app.command("replay")(replay.run)
+app.command("history")(history.run)
+app.command("compare")(compare.run)
 app.command("verify")(evaluate.verify_report)
 app.command("key")(evaluate.make_key_file)
 app.command("calibrate")(calibrate.run)
@@ -35,7 +53,10 @@ def options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
     ] = False,
 ) -> None:
-    """Play attacks and guardrails against each other, on a simulated machine."""
+    """Play attacks and guardrails against each other, on a simulated machine.
+
+    `tiltyard --install-completion` teaches your shell to complete commands and run ids.
+    """
     del version
 
 

@@ -15,7 +15,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
-from tiltyard.cli.problems import refuse
+from tiltyard.cli.problems import NO_JAIL, WRONG_USE, refuse
+from tiltyard.cli.screen import DEFAULT_STORE, StoreOption, shown_lines
 from tiltyard.competition.official import KeyFileError, make_key, read_key
 from tiltyard.competition.opponents import OpponentError
 from tiltyard.competition.runs import Finished, NoJailError, Request, run, verify
@@ -29,8 +30,6 @@ from tiltyard.world.fixtures import FixturesError, load_scenario
 from tiltyard.world.scenario import Scenario
 
 BROKEN_OFF: Final = 1
-WRONG_USE: Final = 2
-NO_JAIL: Final = 3
 INTERRUPTED: Final = 130
 
 
@@ -44,14 +43,12 @@ class Budget(StrEnum):
     OFFICIAL = "official"
 
 
-StoreOption = Annotated[Path, typer.Option("--store", help="Where runs are kept.")]
 KeyOption = Annotated[
     Path | None, typer.Option("--key", help="An organizer's key: play the official seeds.")
 ]
 ScenarioOption = Annotated[
     Path | None, typer.Option("--scenario", help="A directory of fixtures, instead of a seed.")
 ]
-DEFAULT_STORE: Final = Path(".tiltyard")
 
 
 def evaluate(  # noqa: PLR0913 - options
@@ -272,21 +269,14 @@ def show(finished: Finished, others: list[Finished]) -> None:
         console.print(Text(f"{failure.track} was broken off ({failure.kind}): {failure.message}"))
         for part in (failure.call and f"during: {failure.call}", failure.traceback, failure.output):
             if part:
-                console.print(Text(printable_lines(part), style="dim"))
+                console.print(Text(shown_lines(part), style="dim"))
     for note in report.notes:
-        console.print(Text(printable_lines(note)))
+        console.print(Text(shown_lines(note)))
     if not report.comparable:
         console.print(f"not comparable: {'; '.join(report.not_comparable_because)}")
     if others:
         console.print(_spread([finished, *others]))
     console.print(f"report: {finished.directory / PAGE}", soft_wrap=True)
-
-
-def printable_lines(text: str) -> str:
-    """Make a stranger's text safe for a terminal."""
-    return "".join(
-        char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text
-    )
 
 
 def _scores(report: Report) -> Table:

@@ -97,6 +97,16 @@ def run(  # noqa: PLR0913 - all but two are for those who want something else
         return Finished(directory, shown)
 
 
+def read_request(directory: Path) -> Request:
+    """Return what was asked for when a run was played."""
+    try:
+        return msgspec.json.decode((directory / ASKED).read_bytes(), type=Request)
+    except (OSError, msgspec.MsgspecError):
+        raise StoreError(
+            f"{directory} has no {ASKED}: a report is played again from the directory of its run"
+        ) from None
+
+
 def make_job(
     request: Request, scratch: Path, scenario: Scenario | None = None, key: Key | None = None
 ) -> Job:
@@ -228,12 +238,7 @@ def verify(
     """Play the run of a report again from its directory, and compare."""
     report = load_report(path)
     directory = path.parent
-    try:
-        request = msgspec.json.decode((directory / ASKED).read_bytes(), type=Request)
-    except (OSError, msgspec.MsgspecError):
-        raise StoreError(
-            f"{directory} has no {ASKED}: a report can be verified in the directory of its run"
-        ) from None
+    request = read_request(directory)
     if report.setting.key and (key is None or key.fingerprint != report.setting.key):
         raise StoreError("this is an official run: verify it with the organizer's --key")
     store.prepare()

@@ -42,7 +42,7 @@ from tiltyard.isolation.wire import (
     Told,
     WireError,
 )
-from tiltyard.keeping import State
+from tiltyard.keeping import State, keeper_of
 from tiltyard.trace import NO_TRACE, Answer, Event, OpenTurn, Trace
 from tiltyard.world.results import Argument, ToolCall, ToolError, ToolResult
 from tiltyard.world.text import SourceKind, by_machine
@@ -110,7 +110,12 @@ def _check_attack(attack: Any) -> None:
         raise TypeError("AttackAlgorithm has no `run` method")
 
 
-_CHECKS: Final = {"attack": _check_attack, "guardrail": check_guardrail}
+def _check_guardrail(guardrail: Any) -> None:
+    check_guardrail(guardrail)
+    keeper_of(guardrail)  # Whether its state can be carried is known now, and not in mid-match.
+
+
+_CHECKS: Final = {"attack": _check_attack, "guardrail": _check_guardrail}
 
 
 def _fail(wire: Channel[Any], stage: str, error: BaseException, submission: Path) -> NoReturn:

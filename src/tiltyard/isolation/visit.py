@@ -1,6 +1,6 @@
 """An attack's environment, seen from inside the jail: every question goes over the wire."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -179,6 +179,8 @@ def plain_candidates(found: Any) -> Iterator[list[Any]]:
 
     What is no candidate becomes something that the judge refuses, so that its index is told.
     """
+    if not isinstance(found, Iterable):
+        raise TypeError(f"`run` returned {type(found).__name__}, not a list of candidates")
     part: list[Any] = []
     chars = 0
     for candidate in islice(iter(found), MAX_CANDIDATES_SENT):

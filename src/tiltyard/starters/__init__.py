@@ -1,0 +1,1 @@
+"""Submissions to start from: `tiltyard init` copies them."""

@@ -1,0 +1,243 @@
+"""`init` and `validate`: from nothing to a submission that is not refused."""
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from tiltyard.isolation import house
+from tiltyard.isolation.limits import Level
+from tiltyard.isolation.probing import Machine
+
+Command = Callable[..., Result]
+Refusal = Callable[..., str]
+
+
+@pytest.mark.parametrize(
+    ("track", "files"),
+    [
+        ("attack", ["attack.py"]),
+        ("guardrail", ["guardrail.py"]),
+        ("both", ["attack.py", "guardrail.py"]),
+    ],
+)
+def test_a_starter_is_written_and_would_not_be_refused(
+    tiltyard: Command, tmp_path: Path, track: str, files: list[str]
+) -> None:
+    done = tiltyard("init", "mine", "--track", track)
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == files
+    assert "tiltyard validate mine" in done.stdout
+    assert "tiltyard evaluate mine" in done.stdout
+    checked = tiltyard("validate", "mine")
+    assert checked.exit_code == 0, checked.output
+    assert "Nothing would be refused." in checked.stdout
+    for name in files:
+        assert f"ok       {name}:" in checked.stdout
+
+
+def test_what_is_there_is_not_overwritten(
+    tiltyard: Command, refusal: Refusal, tmp_path: Path
+) -> None:
+    (tmp_path / "guardrail.py").write_text("mine", encoding="utf-8")
+    assert refusal("init").startswith("guardrail.py is there already")
+    assert (tmp_path / "guardrail.py").read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "attack.py").exists()
+    # What is not in the way does not stop it.
+    assert tiltyard("init", "--track", "attack").exit_code == 0
+
+
+def test_a_place_that_cannot_be_written_to(refusal: Refusal, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "file cannot be written to" in refusal("init", "file")
+    # Nobody can write there, root included.
+    assert "/proc/nobody cannot be written to" in refusal("init", "/proc/nobody")
+
+
+def decides(body: str) -> dict[str, str]:
+    head = "from tiltyard import Decision\n\nclass Guardrail:\n"
+    return {"guardrail.py": f"{head}    def decide(self, tool_name, tool_args, context):\n{body}\n"}
+
+
+def runs(body: str) -> dict[str, str]:
+    head = "class AttackAlgorithm:\n    def run(self, env, config):\n"
+    return {"attack.py": f"{head}{body}\n"}
+
+
+REFUSED = {
+    "wrong class name": (
+        {"guardrail.py": "class MyGuardrail: pass"},
+        ["There is no class AttackAlgorithm or Guardrail", "Define class"],
+    ),
+    "two of them": (
+        {"one.py": "class Guardrail: pass", "two.py": "class Guardrail: pass"},
+        ["one.py:1 and two.py:1", "Call that file guardrail.py"],
+    ),
+    "not Python": (
+        {"guardrail.py": "class Guardrail:\n  def decide(:\n"},
+        ["guardrail.py:2: not valid Python"],
+    ),
+    "missing package": (
+        {"guardrail.py": "import os\nimport torch\n\nclass Guardrail: pass"},
+        ["guardrail.py:2: it cannot be imported", "'torch'", "may import"],
+    ),
+    "fails in another file": (
+        {
+            "guardrail.py": "import rules\nclass Guardrail: pass",
+            "rules.py": "\n\nopen('/etc/shadow')",
+        },
+        ["rules.py:3: it cannot be imported", "Error"],
+    ),
+    "class that is deleted": (
+        {"guardrail.py": "class Guardrail: pass\ndel Guardrail"},
+        ["guardrail.py:1: there is no class Guardrail once it is imported"],
+    ),
+    "wants arguments": (
+        {"attack.py": "class AttackAlgorithm:\n    def __init__(self, seed): ...\n"},
+        ["attack.py:1: AttackAlgorithm() cannot be made", "'seed'", "without arguments"],
+    ),
+    "no run": (
+        {"attack.py": "class AttackAlgorithm: pass"},
+        ["attack.py:1: AttackAlgorithm() cannot be made", "has no `run` method"],
+    ),
+    "decide takes something else": (
+        {"guardrail.py": "class Guardrail:\n    def decide(self, call): ...\n"},
+        ["guardrail.py:1: Guardrail() cannot be made", "decide must take"],
+    ),
+    "state that cannot be kept": (
+        {
+            "guardrail.py": "import threading\nclass Guardrail:\n"
+            "    def __init__(self): self.lock = threading.Lock()\n"
+            "    def decide(self, tool_name, tool_args, context): ...\n"
+        },
+        ["guardrail.py:2: Guardrail() cannot be made", "cannot be copied", "lock"],
+    ),
+    "decide raises": (
+        decides("        return 1 / 0"),
+        ["guardrail.py:5: `decide` raised on ", "ZeroDivisionError", "is denied"],
+    ),
+    "decide returns something else": (
+        decides("        return True"),
+        ["guardrail.py:3: `decide` gave no decision on ", "returned bool, not a Decision"],
+    ),
+    "decide changes the call": (
+        decides("        tool_args.clear()\n        return Decision.allow()"),
+        ["guardrail.py:3: `decide` may not do this", "use Decision.sanitize"],
+    ),
+    "observe raises": (
+        decides(
+            "        return Decision.allow()\n\n"
+            "    def observe(self, tool_name, tool_args, result):\n        raise KeyError('x')"
+        ),
+        ["guardrail.py:8: `observe` raised KeyError"],
+    ),
+    "ends its process": (
+        decides("        import os\n        os._exit(0)"),
+        ["guardrail.py:3: its process ended"],
+    ),
+    "run raises": (
+        runs("        env.interact('read email')\n        raise OSError('no')"),
+        ["attack.py:4: `run` raised OSError: no"],
+    ),
+    "run returns nothing": (
+        runs("        return None"),
+        ["attack.py:1: `run` returned NoneType, not a list of candidates."],
+    ),
+    "candidates of the wrong type": (
+        runs("        return [['fine'], 'text', 'text', []]"),
+        ["attack.py:1: ", "number 1 (and 1 more like it)", "number 3: no messages"],
+    ),
+    "never stops": (
+        runs("        while True: env.interact('read email')"),
+        ["attack.py:3: `run` let BudgetSpentError through", "env.steps_left"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_would_be_refused_is_told_with_its_place(
+    tiltyard: Command, tmp_path: Path, files: dict[str, str], words: list[str]
+) -> None:
+    for name, source in files.items():
+        (tmp_path / name).write_text(source, encoding="utf-8")
+    done = tiltyard("validate", tmp_path)
+    assert done.exit_code == 1, done.output
+    refused = [line for line in done.stdout.splitlines() if line.startswith("refused  ")]
+    assert refused
+    for word in words:
+        assert any(word in line for line in refused), (word, done.stdout)
+    assert "Nothing would be refused" not in done.stdout
+    assert "Traceback" not in done.output
+
+
+def test_what_cannot_be_opened(tiltyard: Command, tmp_path: Path) -> None:
+    (tmp_path / "not.zip").write_bytes(b"PK")
+    (tmp_path / "some.txt").touch()
+    with zipfile.ZipFile(tmp_path / "out.zip", "w") as archive:
+        archive.writestr("../guardrail.py", "class Guardrail: pass")
+    for name, words in (
+        ("nothing", "nothing does not exist"),
+        ("not.zip", "no zip archive"),
+        ("some.txt", "neither a directory nor a .py or .zip file"),
+        ("out.zip", "leads out of the submission"),
+    ):
+        done = tiltyard("validate", name)
+        assert done.exit_code == 1
+        assert words in done.stdout
+
+
+def test_both_tracks_are_looked_at_whatever_is_wrong_with_one(
+    tiltyard: Command, tmp_path: Path
+) -> None:
+    for name, source in (runs("        return 3") | decides("        return 3")).items():
+        (tmp_path / name).write_text(source, encoding="utf-8")
+    done = tiltyard("validate", tmp_path)
+    assert "attack.py:1: `run` returned int" in done.stdout
+    assert "guardrail.py:3: `decide` gave no decision" in done.stdout
+    done = tiltyard("validate", tmp_path, "--track", "offense")
+    assert "guardrail.py" not in done.stdout
+
+
+def test_a_track_that_is_asked_for_must_be_there(tiltyard: Command, tmp_path: Path) -> None:
+    (tmp_path / "guardrail.py").write_text(
+        decides("        return Decision.allow()")["guardrail.py"], encoding="utf-8"
+    )
+    done = tiltyard("validate", "guardrail.py")
+    assert done.exit_code == 0
+    assert "There is no class AttackAlgorithm: that track is not played" in done.stdout
+    done = tiltyard("validate", "guardrail.py", "--track", "attack")
+    assert done.exit_code == 1
+    assert "Define class AttackAlgorithm in attack.py" in done.stdout
+
+
+def test_what_is_not_refused_and_yet_cannot_be_meant(tiltyard: Command, tmp_path: Path) -> None:
+    denies, empty = decides("        return Decision.deny('no')"), runs("        return []")
+    for name, source in (denies | empty).items():
+        (tmp_path / name).write_text(source, encoding="utf-8")
+    done = tiltyard("validate", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "The guardrail denied all of " in done.stdout
+    assert "The attack returned no candidates" in done.stdout
+
+
+def test_an_attack_may_need_more_than_a_few_steps(tiltyard: Command, tmp_path: Path) -> None:
+    body = (
+        "        for _ in range(100): env.interact('read email')\n        return [['read email']]"
+    )
+    (tmp_path / "attack.py").write_text(runs(body)["attack.py"], encoding="utf-8")
+    done = tiltyard("validate", "attack.py")
+    assert done.exit_code == 0, done.output
+    assert "returned 1 of at most 2,000 candidates, in 200 steps" in done.stdout
+
+
+def test_without_a_jail_only_by_ones_own_wish(
+    tiltyard: Command, refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house, "probe", lambda: Machine(Level.C, ()))
+    (tmp_path / "attack.py").write_text(runs("        return []")["attack.py"], encoding="utf-8")
+    said = refusal("validate", "attack.py", code=3)
+    assert "tiltyard doctor" in said
+    assert "--unsafe-no-sandbox" in said
+    assert tiltyard("validate", "attack.py", "--unsafe-no-sandbox").exit_code == 0
