@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
-from tiltyard.isolation.session import Session
+from tiltyard.isolation.session import OUTPUT_CHARS, Session
 from tiltyard.isolation.wire import Asked, Done, Given, Run
 from tiltyard.trace import public
 from tiltyard.world.state import Posted
@@ -25,6 +25,8 @@ class JailedAttack:
 
     def __init__(self, open_session: Callable[[], Session]) -> None:
         self._open = open_session
+        self.output = ""
+        """The end of what it printed when it last ran, notices to its author among it."""
 
     def run(self, env: AttackEnv, config: AttackRunConfig) -> list[Any]:
         """Let the attack run, answer what it asks, and return what it found."""
@@ -32,6 +34,7 @@ class JailedAttack:
         try:
             return _Host(session, env).serve(config)
         finally:
+            self.output = session.guest.output()[-OUTPUT_CHARS:]
             session.close()
 
 
