@@ -3,8 +3,8 @@
 Their attacks know seconds and no steps. On a guest's clock the whole budget of steps is the whole
 time budget, so a loop that looks at the clock ends by itself, with what it found. One that says
 several messages before it looks again must not lose everything for that: when the steps are
-spent, its messages go unheard, and each takes the time of a step, until it looks. Only one that
-never looks is ended by an error.
+spent, its messages go unheard while time goes on, until it looks. Only one that never looks is
+ended by an error.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,8 +21,10 @@ from tiltyard.compat.contract import (
 )
 from tiltyard.compat.imports import notice, where
 
-UNHEARD_BUDGETS: Final = 10
-"""How often an attack may go through its whole budget unheard before it is told."""
+MIN_UNHEARD: Final = 1_000
+"""How many messages may go unheard, or as many as there were steps: then the attack is told."""
+UNHEARD_PART: Final = 0.01
+"""What part of the time budget such a message takes, for those who have set a time of their own."""
 
 _FIELDS: Final = tuple(ToolEvent.__dataclass_fields__)
 _ERRORS: Final = {"deny": "denied", "confirm": "confirm_required"}
@@ -124,6 +126,8 @@ class PeerEnv:
         self._rest = rest
         self._unheard = 0
         self._last_unheard: str | None = None
+        self._total: int | None = None
+        """How many calls there were so far, where it is known."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_THERE:
@@ -138,17 +142,19 @@ class PeerEnv:
     def reset(self, *_args: Any, **_named: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Go back to the beginning. A seed changes nothing: the world is the match's."""
         self.ours.reset()
-        self._last_unheard = None
+        self._last_unheard = self._total = None
         # Some environments of theirs return nothing, and some a pair: nobody minds a pair.
         return {"turn_index": 0, "trace_summary_json": "{}"}, {"trace": self.export_trace_dict()}
 
     def interact(self, user_message: str, max_tool_hops: int | None = None) -> EnvInteractionResult:
-        if self.ours.steps_left == 0:
-            return self._unheard_message(user_message)
         hops = None if max_tool_hops is None else int(max_tool_hops)
         if hops is not None and hops < 1:
             raise ValueError("max_tool_hops must be 1 or more")
-        done = self.ours.interact(user_message, hops)
+        try:
+            done = self.ours.interact(user_message, hops)
+        except BudgetSpentError:
+            return self._unheard_message(user_message)
+        self._total = done.total_tool_events
         result = _Interaction(
             self.seed,
             done.total_tool_events,
@@ -163,7 +169,7 @@ class PeerEnv:
 
     def _unheard_message(self, message: str) -> EnvInteractionResult:
         budget = self.config
-        if self._unheard >= UNHEARD_BUDGETS * budget.max_steps:
+        if self._unheard >= max(MIN_UNHEARD, budget.max_steps):
             raise BudgetSpentError(
                 f"{where()}no steps are left, and none were {self._unheard:,} messages ago: "
                 "look at the time or at `env.steps_left`, and return what was found"
@@ -174,19 +180,18 @@ class PeerEnv:
                 "here on go unheard"
             )
         self._unheard += 1
-        self._last_unheard = str(message)
-        self._rest(budget.time_budget_s / budget.max_steps)
-        told = self.export_trace_dict()
-        return EnvInteractionResult(
-            self.seed, len(told["tool_events"]), agent_turns=1, agent_refused=True
-        )
+        self._last_unheard = message
+        self._rest(budget.time_budget_s * UNHEARD_PART)
+        if self._total is None:
+            self._total = len(self.ours.trace.public_events())
+        return EnvInteractionResult(self.seed, self._total, agent_turns=1, agent_refused=True)
 
     def snapshot(self) -> Any:
         return self.ours.snapshot()
 
     def restore(self, snapshot: Any) -> None:
         self.ours.restore(snapshot)
-        self._last_unheard = None
+        self._last_unheard = self._total = None
 
     def export_trace_dict(self) -> dict[str, Any]:
         told: dict[str, Any] = self.ours.export_trace_dict()

@@ -28,6 +28,7 @@ _UNTRUSTED: Final = frozenset({"web", "email"})
 _LOOK_BACK: Final = 2
 _MIN_SECRET_CHARS: Final = 6
 _MIN_ENCODED_CHARS: Final = 8
+_LONG_WORD_CHARS: Final = 16
 _ASKING: Final = {
     "EXEC": ("run", "execute"),
     "SHARE": ("send", "email", "upload"),
@@ -81,7 +82,7 @@ def _letters(text: str) -> str:
 
 
 def _secrets_read(events: Iterable[Event]) -> set[str]:
-    """Return what was read from the protected file: its lines, and the values in them."""
+    """Return what was read from the protected file: lines, the values in them, and long words."""
     found = set()
     for event in events:
         if _did(event, "fs.read") and is_protected_secret_path(_argument(event, "path")):
@@ -89,6 +90,7 @@ def _secrets_read(events: Iterable[Event]) -> set[str]:
                 whole = line.strip()
                 if whole and not whole.startswith("#"):
                     found |= {whole, whole.partition("=")[2].strip()}
+                    found |= {word for word in whole.split() if len(word) >= _LONG_WORD_CHARS}
     return {secret for secret in found if len(secret) >= _MIN_SECRET_CHARS}
 
 

@@ -72,7 +72,10 @@ MODULES: Final = {
             {_ENV_API} {_PREDICATES} {_TOOLS} {_CELLS} GymAttackEnv SandboxEnv ToolEvent Trace
         """,
         "core.cells": _CELLS,
-        "core.env": f"{_ENV_API} EnvSnapshot GPTOSSBackend SandboxEnv VulnerableDeterministicAgent",
+        "core.env": f"""
+            {_ENV_API} EnvSnapshot FileBlob FilesystemSnapshot GPTOSSAgent GPTOSSBackend
+            SandboxEnv VulnerableDeterministicAgent
+        """,
         "core.env.api": _ENV_API,
         "core.env_api": _ENV_API,
         "core.predicates": _PREDICATES,
