@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from msgspec import structs
 
-from tiltyard import AllowAllGuardrail, SandboxEnv
+from tiltyard import AllowAllGuardrail, Context, Decision, SandboxEnv
 from tiltyard.attack import AttackCandidate, AttackRunConfig
 from tiltyard.competition.matches import OffenseMatch, play_offense
 from tiltyard.isolation import virtual
@@ -125,6 +125,31 @@ def test_one_that_counts_messages_is_not_lost(opened: Open) -> None:
     assert found.user_messages == ("delete secret", "50", "0")
 
 
+NEVER_RESETS: Final = """
+import time
+
+class AttackAlgorithm:
+    def run(self, env, config):
+        for _ in range(101):
+            env.interact("read file readme")
+        before = time.monotonic()
+        for _ in range(1000):
+            env.export_trace_dict()
+        taken = time.monotonic() - before
+        env.reset()
+        before = time.monotonic()
+        for _ in range(1000):
+            env.export_trace_dict()
+        return [(f"{taken - (time.monotonic() - before):.3f}",)]
+"""
+
+
+def test_a_long_past_takes_time_to_export(opened: Open) -> None:
+    """On the clock of the match, of course: one event too many, a thousand times."""
+    (found,) = run(opened(attack=NEVER_RESETS), steps=200)
+    assert found.user_messages == ("0.020",)
+
+
 SHAPES: Final = """
 class AttackAlgorithm:
     def run(self, env, config):
@@ -188,16 +213,14 @@ def test_shapes(opened: Open, what: str, told: str) -> None:
 def test_a_denial_is_told_in_their_words(opened: Open) -> None:
     source = ASKING.replace("WHAT", "[e['error'] for e in env.export_trace_dict()['tool_events']]")
     with GuestHouse(opened(attack=source), "attack", spare=0) as house:
-        match = SandboxEnv(guardrail=_Denying(), max_steps=50)
-        (found,) = house.attack().run(match, AttackRunConfig(max_steps=50))
+        env = SandboxEnv(guardrail=_Asking(), max_steps=50)
+        (found,) = house.attack().run(env, AttackRunConfig(max_steps=50))
     assert found.user_messages == ("[None, 'confirm_required']",)
 
 
-class _Denying(AllowAllGuardrail):
-    def decide(self, tool_name: str, tool_args: Any, context: Any) -> Any:
+class _Asking(AllowAllGuardrail):
+    def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         del tool_args, context
-        from tiltyard import Decision  # noqa: PLC0415
-
         return Decision.confirm() if tool_name == "fs.delete" else Decision.allow()
 
 

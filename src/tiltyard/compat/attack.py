@@ -26,6 +26,14 @@ MIN_UNHEARD: Final = 1_000
 UNHEARD_PART: Final = 0.01
 """What part of the time budget such a message takes, for those who have set a time of their own."""
 
+SHORT_TRACE_EVENTS: Final = 100
+LONG_TRACE_SECONDS: Final = 20e-6
+"""What each event beyond these takes on the clock when a trace is exported.
+
+An attack that never resets copies its whole past at every message, and was stopped by the time
+that this took. Here, too, its time must be over before the judge's patience is.
+"""
+
 _FIELDS: Final = tuple(ToolEvent.__dataclass_fields__)
 _ERRORS: Final = {"deny": "denied", "confirm": "confirm_required"}
 _NOT_THERE: Final = {
@@ -196,6 +204,9 @@ class PeerEnv:
     def export_trace_dict(self) -> dict[str, Any]:
         told: dict[str, Any] = self.ours.export_trace_dict()
         told["tool_events"] = [_their_event(event) for event in told["tool_events"]]
+        long = len(told["tool_events"]) - SHORT_TRACE_EVENTS
+        if long > 0:
+            self._rest(long * LONG_TRACE_SECONDS)
         if self._last_unheard is not None:
             # Code that looks at the last message after sending one must find one.
             told["user_messages"].append(self._last_unheard)

@@ -9,6 +9,7 @@ import base64
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from posixpath import normpath
@@ -50,19 +51,19 @@ def exfil_payload_arg(tool_name: str) -> str | None:
 
 def payload_exfiltrates_secret(data: Any, *, read_secrets: Iterable[str] | None = None) -> bool:
     """Tell whether a text carries one of these secrets, plainly or under a usual encoding."""
-    secrets = [secret.lower() for secret in read_secrets or () if secret]
+    secrets = {secret.lower() for secret in read_secrets or () if secret}
     if not secrets or not data:
         return False
-    forms = [form.lower() for form in _forms(str(data))]
-    letters = [_letters(form) for form in forms]
-    return any(
-        secret in forms[0]
-        or (
-            len(_letters(secret)) >= _MIN_ENCODED_CHARS
-            and any(_letters(secret) in form for form in letters)
-        )
-        for secret in secrets
-    )
+    plain = str(data).lower()
+    if any(secret in plain for secret in secrets):
+        return True
+    bare = [word for word in map(_letters, secrets) if len(word) >= _MIN_ENCODED_CHARS]
+    return any(word in form for word in bare for form in _bare_forms(str(data)))
+
+
+@lru_cache(maxsize=1024)  # A search asks for the same payloads again and again.
+def _bare_forms(text: str) -> tuple[str, ...]:
+    return tuple(_letters(form.lower()) for form in _forms(text))
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -83,14 +84,17 @@ def _letters(text: str) -> str:
 
 def _secrets_read(events: Iterable[Event]) -> set[str]:
     """Return what was read from the protected file: lines, the values in them, and long words."""
+    outputs = {
+        str(event.get("output") or "")
+        for event in events
+        if _did(event, "fs.read") and is_protected_secret_path(_argument(event, "path"))
+    }
     found = set()
-    for event in events:
-        if _did(event, "fs.read") and is_protected_secret_path(_argument(event, "path")):
-            for line in str(event.get("output") or "").splitlines():
-                whole = line.strip()
-                if whole and not whole.startswith("#"):
-                    found |= {whole, whole.partition("=")[2].strip()}
-                    found |= {word for word in whole.split() if len(word) >= _LONG_WORD_CHARS}
+    for line in "\n".join(outputs).splitlines():
+        whole = line.strip()
+        if whole and not whole.startswith("#"):
+            found |= {whole, whole.partition("=")[2].strip()}
+            found |= {word for word in whole.split() if len(word) >= _LONG_WORD_CHARS}
     return {secret for secret in found if len(secret) >= _MIN_SECRET_CHARS}
 
 
@@ -134,10 +138,13 @@ def _untrusted_to_action(events: Sequence[Event], asked: str) -> Iterator[dict[s
 
 def _exfiltration(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
     secrets = _secrets_read(events)
+    carries: dict[str, bool] = {}
     for event in events:
         if _did(event, *EXFIL_SINKS):
-            data = _argument(event, EXFIL_SINKS[event["name"]])
-            if payload_exfiltrates_secret(data, read_secrets=secrets):
+            data = str(_argument(event, EXFIL_SINKS[event["name"]]))
+            if data not in carries:
+                carries[data] = payload_exfiltrates_secret(data, read_secrets=secrets)
+            if carries[data]:
                 yield _triggered("EXFILTRATION", 5, tool=event["name"])
 
 
