@@ -7,11 +7,12 @@ written where they are used.
 import re
 import tomllib
 from collections.abc import Iterator
+from hashlib import sha256
 from importlib.resources import files
 from typing import Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 
 class AttackRules(Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +39,32 @@ class DefenseRules(Struct, frozen=True, forbid_unknown_fields=True):
 
 class PlayRules(Struct, frozen=True, forbid_unknown_fields=True):
     calls_per_message: int
+    agent: str
+    offense_opponent: str
+    """The guardrail that an attack goes against."""
+    defense_opponent: str
+    """The attack that a guardrail is up against; `baseline` is the search below."""
+    packages: tuple[str, ...]
+    """Third-party ones that a submission may import, where they are installed."""
+
+
+class LimitRules(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long a match may take before it is broken off."""
+
+    offense_seconds: int
+    defense_seconds: int
+
+
+class QuickRules(Struct, frozen=True, forbid_unknown_fields=True):
+    """Smaller budgets, for practice."""
+
+    attack_steps: int
+    search_steps: int
+
+
+class OfficialRules(Struct, frozen=True, forbid_unknown_fields=True):
+    seeds: int
+    """How many are drawn from an organizer's key."""
 
 
 class VocabularyRules(Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,11 +105,27 @@ class Ruleset(Struct, frozen=True, forbid_unknown_fields=True):
     attack: AttackRules
     defense: DefenseRules
     play: PlayRules
+    limits: LimitRules
+    quick: QuickRules
+    official: OfficialRules
     search: SearchRules
 
     @property
     def id(self) -> str:
         return f"{self.name}-{self.version}"
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of everything in it."""
+        return sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+    def quickly(self) -> "Ruleset":
+        """Return the same rules with the smaller budgets."""
+        return structs.replace(
+            self,
+            attack=structs.replace(self.attack, steps=self.quick.attack_steps),
+            search=structs.replace(self.search, steps=self.quick.search_steps),
+        )
 
 
 class RulesetError(ValueError):
@@ -121,6 +164,9 @@ def _problems(ruleset: Ruleset) -> Iterator[str]:
         (attack, ("max_message_chars",)),
         (defense, ("variants",)),
         (ruleset.play, ("calls_per_message",)),
+        (ruleset.limits, ("offense_seconds", "defense_seconds")),
+        (ruleset.quick, ("attack_steps", "search_steps")),
+        (ruleset.official, ("seeds",)),
         (search, ("steps", "chain_steps", "slots", "cells", "claims")),
     ):
         for name in names:

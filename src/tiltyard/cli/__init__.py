@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tiltyard import __version__
-from tiltyard.cli import calibrate, demo, doctor, scenario
+from tiltyard.cli import calibrate, demo, doctor, evaluate, scenario
 
 app = typer.Typer(
     name="tiltyard",
@@ -14,6 +14,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.run)
+app.command("evaluate")(evaluate.evaluate)
+app.command("verify")(evaluate.verify_report)
+app.command("key")(evaluate.make_key_file)
 app.command("calibrate")(calibrate.run)
 app.command("doctor")(doctor.run)
 app.add_typer(scenario.app, name="scenario")

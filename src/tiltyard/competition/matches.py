@@ -16,18 +16,31 @@ from msgspec import Struct
 from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
 from tiltyard.benign import Trial, draw_suite, play
 from tiltyard.draw import Draw
-from tiltyard.env import SandboxEnv
+from tiltyard.env import Interaction, SandboxEnv
 from tiltyard.guardrail import Guardrail, GuardrailGoneError, close_guardrail
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.findings import Finding, Verdict
 from tiltyard.judge.rotation import rotated
 from tiltyard.judge.trial import Judge
 from tiltyard.keeping import StateError
+from tiltyard.recording import Log
 from tiltyard.ruleset import Ruleset
 from tiltyard.scoring import AttackScore, DefenseScore, score_attack, score_defense
-from tiltyard.search import Chain, Exploration, Workers, explore, follow
-from tiltyard.search.explore import Report, quietly
+from tiltyard.search import (
+    Archive,
+    Chain,
+    Exploration,
+    Played,
+    Player,
+    Progress,
+    Vocabulary,
+    Workers,
+    explore,
+    follow,
+)
+from tiltyard.search.explore import Players, Report, quietly
 from tiltyard.search.footprint import START
+from tiltyard.search.moves import Move
 from tiltyard.search.workers import WorkerError
 from tiltyard.trace import Trace
 from tiltyard.world.scenario import Scenario
@@ -35,6 +48,8 @@ from tiltyard.world.scenario import Scenario
 MakeGuardrail = Callable[[], Guardrail]
 SAMPLED_CHAINS: Final = 6
 """Of those in which something was denied, and as many of the others."""
+REPORTED_EVERY: Final = 100
+"""Interactions of an attack."""
 MAX_TAKEN: Final = 10
 """Times as many candidates as are judged: the rest is refused one by one, and that has an end."""
 
@@ -56,6 +71,7 @@ class DefenseMatch(Struct, frozen=True):
     verdict: Verdict
     trials: tuple[Trial, ...]
     exploration: Exploration
+    """With an empty archive when another attack took the baseline's place."""
     inconsistent: int
     """Sampled chains that a fresh guardrail decided otherwise: above 0, nothing can be compared."""
     digest: str
@@ -82,18 +98,37 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     steps: int | None = None,
     workers: int = 1,
     report: Report = quietly,
+    log: Log[list[Played]] | None = None,
+    attack: Attack | None = None,
 ) -> DefenseMatch:
-    """Play the baseline attacker and the benign suite against a guardrail."""
+    """Play the baseline attacker, or another, and the benign suite against a guardrail.
+
+    With the log of a match that was interrupted, the search goes on behind its last epoch.
+    """
     _check_guardrail(make_guardrail)
     for name, number in (("steps", steps), ("workers", workers)):
         if number is not None and number < 1:
             raise MatchError(f"`{name}` is {number}, and must be at least 1")
     searched, judged = make_guardrail(), make_guardrail()
     try:
-        exploration = search(
-            scenario, searched, ruleset, key=key, steps=steps, workers=workers, report=report
-        )
-        verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(exploration.chains)
+        if attack is None:
+            exploration = search(
+                scenario,
+                searched,
+                ruleset,
+                key=key,
+                steps=steps,
+                workers=workers,
+                report=report,
+                log=log,
+            )
+            candidates: list[Any] = exploration.chains
+        else:
+            env = _open(scenario, searched, ruleset, key, steps or ruleset.search.steps)
+            candidates, spent = _run(attack, env, ruleset, report)
+            unlearnt = Vocabulary(ruleset.search.vocabulary)
+            exploration = Exploration({}, Archive(), unlearnt, spent, 0)
+        verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(candidates)
         odd = inconsistencies(scenario, make_guardrail, exploration, ruleset, key)
     finally:
         close_guardrail(searched)
@@ -158,17 +193,40 @@ def search(  # noqa: PLR0913 - a match has that many sides
     steps: int | None = None,
     workers: int = 1,
     report: Report = quietly,
+    log: Log[list[Played]] | None = None,
 ) -> Exploration:
     """Let the baseline attacker look for breaches, in a world with secrets of its own."""
-    env = _open(scenario, guardrail, ruleset, key)
+    env, rules = _open(scenario, guardrail, ruleset, key), ruleset.search
     names = ruleset.id, scenario.digest, key
+
+    def go(players: Players) -> Exploration:
+        if log is not None:
+            players = _Recorded(players, log)
+        return explore(env, rules, names, steps=steps, players=players, report=report)
+
     try:
         if workers == 1:
-            return explore(env, ruleset.search, names, steps=steps, report=report)
-        with Workers(env, ruleset.search, workers) as players:
-            return explore(env, ruleset.search, names, steps=steps, players=players, report=report)
+            return go(Player(env, rules))
+        with Workers(env, rules, workers) as players:
+            return go(players)
     except (StateError, WorkerError) as error:
         raise MatchError(f"the search failed: {error}") from error
+
+
+class _Recorded:
+    """Players who write down what they played, and begin with what was written down before."""
+
+    def __init__(self, players: Players, log: Log[list[Played]]) -> None:
+        self._players = players
+        self._log = log
+
+    def play(self, moves: Sequence[Move]) -> list[Played]:
+        played = self._log.replay()
+        if played is None:
+            played = list(self._players.play(moves))
+            self._log.add(played)
+            self._log.flush()
+        return played
 
 
 def play_offense(  # noqa: PLR0913 - a match has that many sides
@@ -179,6 +237,7 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
     key: str = "",
     make_guardrail: MakeGuardrail = DataFlowGuardrail,
     runs: int = 1,
+    report: Report = quietly,
 ) -> OffenseMatch:
     """Play an attack against the optimal guardrail, or against another to see what it is worth.
 
@@ -187,19 +246,34 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
     if isinstance(attack, type) or not callable(getattr(attack, "run", None)):
         raise MatchError(f"an attack is an object with a `run(env, config)` method, not {attack!r}")
     _check_guardrail(make_guardrail)
-    budget = ruleset.attack.steps
-    config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
     outcomes = []
     for _ in range(max(1, runs)):
-        env = _open(scenario, make_guardrail(), ruleset, key, budget)
-        found = _candidates(attack, _Outside(env), config, ruleset)
-        outcomes.append((found, budget - (env.steps_left or 0)))
+        guardrail = make_guardrail()
+        try:
+            env = _open(scenario, guardrail, ruleset, key, ruleset.attack.steps)
+            outcomes.append(_run(attack, env, ruleset, report))
+        finally:
+            close_guardrail(guardrail)
     (candidates, spent), *again = outcomes
     odd = sum(outcome != (candidates, spent) for outcome in again)
-    verdict = Judge(scenario, make_guardrail(), ruleset=ruleset, key=key).judge(candidates)
+    judged = make_guardrail()
+    try:
+        verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(candidates)
+    finally:
+        close_guardrail(judged)
     score = score_attack(verdict.cells, dict(verdict.weights), ruleset)
     digest = _digest(scenario, ruleset, score, _told(verdict.findings))
     return OffenseMatch(score, verdict, len(candidates), spent, odd, digest)
+
+
+def _run(
+    attack: Attack, env: SandboxEnv, ruleset: Ruleset, report: Report
+) -> tuple[list[Any], int]:
+    """Run an attack, and return its candidates and the steps it spent."""
+    budget = env.steps_left or 0
+    config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
+    found = _candidates(attack, _Outside(env, report), config, ruleset)
+    return found, budget - (env.steps_left or 0)
 
 
 def _candidates(
@@ -220,13 +294,22 @@ def _candidates(
 class _Outside:
     """An environment as an attack sees it: no scenario, no guardrail, nothing of the judge's."""
 
-    def __init__(self, env: SandboxEnv) -> None:
+    def __init__(self, env: SandboxEnv, report: Report) -> None:
         self.__env = env
+        self.__budget, self.__report = env.steps_left or 0, report
+        self.__interactions = 0
         self.seed = env.seed
         self.max_tool_hops = env.max_tool_hops
-        self.reset, self.interact = env.reset, env.interact
+        self.reset = env.reset
         self.snapshot, self.restore = env.snapshot, env.restore
         self.export_trace_dict = env.export_trace_dict
+
+    def interact(self, message: str, max_tool_hops: int | None = None) -> Interaction:
+        self.__interactions += 1
+        if self.__interactions % REPORTED_EVERY == 0:
+            spent = self.__budget - (self.__env.steps_left or 0)
+            self.__report(Progress(0, spent, self.__budget, self.__interactions, 0, 0))
+        return self.__env.interact(message, max_tool_hops)
 
     @property
     def steps_left(self) -> int | None:

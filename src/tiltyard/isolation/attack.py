@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
 from tiltyard.isolation.session import OUTPUT_CHARS, Session
 from tiltyard.isolation.wire import Asked, Done, Given, Run
+from tiltyard.recording import Log
 from tiltyard.trace import public
 from tiltyard.world.state import Posted
 
@@ -23,27 +24,43 @@ MAX_WORD_CHARS: Final = 40
 class JailedAttack:
     """A submission's attack: use it wherever an attack is wanted."""
 
-    def __init__(self, open_session: Callable[[], Session]) -> None:
+    def __init__(
+        self, open_session: Callable[[], Session], log: "Log[Exchange] | None" = None
+    ) -> None:
         self._open = open_session
         self.output = ""
         """The end of what it printed when it last ran, notices to its author among it."""
+        self._log = log
 
     def run(self, env: AttackEnv, config: AttackRunConfig) -> list[Any]:
-        """Let the attack run, answer what it asks, and return what it found."""
+        """Let the attack run, answer what it asks, and return what it found.
+
+        With the log of a run that was interrupted, it is given the same answers again first.
+        """
         session = self._open()
         try:
-            return _Host(session, env).serve(config)
+            return _Host(session, env, self._log).serve(config)
         finally:
             self.output = session.guest.output()[-OUTPUT_CHARS:]
             session.close()
 
 
+class Exchange(Struct, frozen=True):
+    """What an attack asked, and what it was told."""
+
+    asked: Asked
+    given: Given
+
+
 class _Host:
     """Answers one attack."""
 
-    def __init__(self, session: Session, env: AttackEnv) -> None:
+    def __init__(self, session: Session, env: AttackEnv, log: Log[Exchange] | None) -> None:
         self._session = session
         self._env = env
+        self._log = log
+        self._fed: list[Asked] = []
+        """What was answered from the log, and the environment has not seen."""
         self._snapshots: list[Any] = []
         self._rest: list[Any] = []
         """Events that did not fit into the last answer."""
@@ -60,17 +77,42 @@ class _Host:
                 found += map(_candidate, asked.candidates[: MAX_CANDIDATES - len(found)])
                 parts += 1
                 if not asked.more or len(found) >= MAX_CANDIDATES or parts >= MAX_PARTS:
+                    self._catch_up()
                     return found
                 frame = Given()
                 continue
             if not isinstance(asked, Asked):
                 raise self._session.failed("said something that no attack says", "run")
-            try:
-                frame = self._answer(asked)
-            except BudgetSpentError:
-                frame = Given(error="budget", steps_left=0)
-            except (TypeError, ValueError) as error:
-                frame = Given(error=str(error)[:500], steps_left=env.steps_left)
+            frame = self._remembered(asked)
+            if frame is None:
+                frame = self._given(asked)
+                if self._log is not None:
+                    self._log.add(Exchange(asked, frame))
+
+    def _remembered(self, asked: Asked) -> Given | None:
+        """Answer from the log as long as it lasts."""
+        exchange = None if self._log is None else self._log.replay()
+        if exchange is None:
+            self._catch_up()
+            return None
+        if exchange.asked != asked:
+            raise self._session.failed("asked something else when it was started again", "run")
+        self._fed.append(asked)
+        return exchange.given
+
+    def _catch_up(self) -> None:
+        """Do what was answered from the log: the environment has to be where the attack thinks."""
+        fed, self._fed = self._fed, []
+        for asked in fed:
+            self._given(asked)
+
+    def _given(self, asked: Asked) -> Given:
+        try:
+            return self._answer(asked)
+        except BudgetSpentError:
+            return Given(error="budget", steps_left=0)
+        except (TypeError, ValueError) as error:
+            return Given(error=str(error)[:500], steps_left=self._env.steps_left)
 
     def _answer(self, asked: Asked) -> Given:
         env = self._env

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Final, Self
 
 from tiltyard.isolation import jail
-from tiltyard.isolation.attack import JailedAttack
+from tiltyard.isolation.attack import Exchange, JailedAttack
 from tiltyard.isolation.cores import SharedCore
 from tiltyard.isolation.guardrail import JailedGuardrail
 from tiltyard.isolation.limits import Level, Limits
@@ -21,6 +21,7 @@ from tiltyard.isolation.slots import Slot, take_slot
 from tiltyard.isolation.submissions import Submission, Track
 from tiltyard.isolation.unsafe import PlainGuest
 from tiltyard.isolation.wire import Load
+from tiltyard.recording import Log
 
 SPARE: Final = 3
 
@@ -61,8 +62,8 @@ class GuestHouse:
         """Return a guardrail whose guest is fetched when it is first asked."""
         return JailedGuardrail(self.open)
 
-    def attack(self) -> JailedAttack:
-        return JailedAttack(self.open)
+    def attack(self, log: Log[Exchange] | None = None) -> JailedAttack:
+        return JailedAttack(self.open, log)
 
     def open(self) -> Session:
         """Return a session with a guest that nobody has spoken with."""

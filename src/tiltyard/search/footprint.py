@@ -94,3 +94,25 @@ def follow(
                 media |= _SENSITIVE
     after = Footprint(media, deeds, before.steps + max(1, count), document, decisions)
     return after, tuple(claims)
+
+
+def explain(cell: int) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    """Return a cell in words: its depth, what was read on the way, and which effects were had."""
+    level, media, deeds = cell & MAX_LEVEL, cell >> 3 & 31, cell >> 8
+    read = [name for name, bit in _READ.items() if media & bit]
+    effects = [
+        f"{name}{odd}"
+        for name, at in _SINKS.items()
+        for bit, odd in enumerate(("", ", unasked or sensitive"))
+        if deeds >> (at + bit) & 1
+    ]
+    return level, tuple(read), tuple(effects)
+
+
+_READ: Final = {
+    "web": _MEDIA["web.open"],
+    "email": _MEDIA["email.read"],
+    "file": _MEDIA["fs.read"],
+    "shell": _MEDIA["shell.run"],
+    "secret": _SENSITIVE,
+}

@@ -1,0 +1,346 @@
+"""`tiltyard evaluate`, `verify` and `key`: play a submission's matches, and play them again."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from tiltyard.cli.problems import refuse
+from tiltyard.competition.official import KeyFileError, make_key, read_key
+from tiltyard.competition.opponents import OpponentError
+from tiltyard.competition.runs import Finished, NoJailError, Request, run, verify
+from tiltyard.competition.store import PAGE, Store, StoreError, find_report
+from tiltyard.env import PUBLIC_SEED
+from tiltyard.isolation.limits import JailError
+from tiltyard.isolation.submissions import SubmissionError
+from tiltyard.reporting.schema import Report, ReportError, summary
+from tiltyard.ruleset import Ruleset, RulesetError, load_ruleset, read_ruleset
+from tiltyard.world.fixtures import FixturesError, load_scenario
+from tiltyard.world.scenario import Scenario
+
+BROKEN_OFF: Final = 1
+WRONG_USE: Final = 2
+NO_JAIL: Final = 3
+INTERRUPTED: Final = 130
+
+
+class Track(StrEnum):
+    OFFENSE = "offense"
+    DEFENSE = "defense"
+
+
+class Budget(StrEnum):
+    QUICK = "quick"
+    OFFICIAL = "official"
+
+
+StoreOption = Annotated[Path, typer.Option("--store", help="Where runs are kept.")]
+KeyOption = Annotated[
+    Path | None, typer.Option("--key", help="An organizer's key: play the official seeds.")
+]
+ScenarioOption = Annotated[
+    Path | None, typer.Option("--scenario", help="A directory of fixtures, instead of a seed.")
+]
+DEFAULT_STORE: Final = Path(".tiltyard")
+
+
+def evaluate(  # noqa: PLR0913 - options
+    submission: Annotated[Path, typer.Argument(help="A directory, a .zip or a .py file.")],
+    *,
+    track: Annotated[
+        list[Track] | None, typer.Option(help="Play this one alone. Else all that are there.")
+    ] = None,
+    budget: Annotated[Budget, typer.Option(help="How many steps: see the ruleset.")] = (
+        Budget.OFFICIAL
+    ),
+    opponent: Annotated[
+        str, typer.Option(help="Practice against another: a rung's name, or a submission.")
+    ] = "",
+    agent: Annotated[str, typer.Option(help="Who works for the user.")] = "",
+    seed: Annotated[int, typer.Option(help="Another scenario, for practice.")] = PUBLIC_SEED,
+    seeds: Annotated[
+        int, typer.Option(help="Play so many other seeds too, and show the spread.", min=0)
+    ] = 0,
+    scenario: ScenarioOption = None,
+    ruleset: Annotated[str, typer.Option(help="A ruleset's name, or a .toml file.")] = "design",
+    key: KeyOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Play again what is in the store.")
+    ] = False,
+    unsafe: Annotated[
+        bool,
+        typer.Option("--unsafe-no-sandbox", help="Without a jail. For code of your own alone."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one object, and no table.")
+    ] = False,
+) -> None:
+    """Play a submission's matches, and write a report.
+
+    Offense: your attack against the optimal guardrail. Defense: the baseline Go-Explore and the
+    deterministic agent against your guardrail. Both in the jail, both deterministic.
+
+    For example, in practice `tiltyard evaluate my-submission --budget quick`, against somebody
+    else `tiltyard evaluate guardrail.py --opponent cartographer`, and as an organizer
+    `tiltyard evaluate submission.zip --key organizer.key --json`.
+
+    Exit codes: 0 there is a score, 1 a match was broken off, 2 something about the command or the
+    submission is wrong, 3 no jail on this machine, 130 interrupted (the same command goes on).
+    """
+    with told():
+        rules = read_rules(ruleset, agent)
+        request = Request(
+            str(submission),
+            rules,
+            tuple(one.value for one in track or ()),
+            budget.value,
+            seed,
+            opponent,
+            unsafe,
+        )
+        secret = None if key is None else read_key(key)
+        own = None if scenario is None else read_scenario(scenario)
+        with Bars() as bars:
+            finished = run(
+                request, Store(store), scenario=own, key=secret, fresh=fresh, watcher=bars
+            )
+            others = [
+                run(
+                    msgspec.structs.replace(request, seed=other),
+                    Store(store),
+                    fresh=fresh,
+                    watcher=bars,
+                )
+                for other in _other_seeds(seed, seeds)
+            ]
+        if as_json:
+            told_report = summary(finished.report)
+            if others:
+                told_report["other_seeds"] = [summary(other.report) for other in others]
+            typer.echo(msgspec.json.format(msgspec.json.encode(told_report), indent=1).decode())
+        else:
+            show(finished, others)
+        if finished.report.failures:
+            raise typer.Exit(BROKEN_OFF)
+
+
+def _other_seeds(seed: int, count: int) -> list[int]:
+    return [other for other in range(1, count + 2) if other != seed][:count]
+
+
+def verify_report(
+    report: Annotated[str, typer.Argument(help="A report, its directory, or a run's id.")],
+    *,
+    scenario: ScenarioOption = None,
+    key: KeyOption = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Play a report's run again, and compare the digests.
+
+    Example: tiltyard verify .tiltyard/runs/36c0aed0a5fd25e4
+
+    Exit codes: 0 the same, 1 different, 2 something about the command is wrong.
+    """
+    with told():
+        secret = None if key is None else read_key(key)
+        own = None if scenario is None else read_scenario(scenario)
+        path = find_report(report, Store(store))
+        with Bars() as bars:
+            verified = verify(path, Store(store), scenario=own, key=secret, watcher=bars)
+        if not verified.same:
+            typer.echo(f"different: the report says {verified.expected}", err=True)
+            typer.echo(f"           played again    {verified.found}", err=True)
+            raise typer.Exit(BROKEN_OFF)
+        typer.echo(f"the same: {verified.found}")
+
+
+def make_key_file(
+    path: Annotated[Path, typer.Argument(help="Where to write it. It must not be there yet.")],
+) -> None:
+    """Make an organizer's key, from which official seeds are drawn. Keep it to yourself.
+
+    Example: tiltyard key organizer.key
+    """
+    try:
+        path.touch(0o600, exist_ok=False)
+        path.write_text(make_key(), encoding="ascii")
+    except OSError as error:
+        refuse(f"{path}: {error.strerror}", WRONG_USE)
+    typer.echo(f"written: {path}")
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn everything that can go wrong into one sentence and an exit code."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        refuse("interrupted; the same command goes on from here", INTERRUPTED)
+    except (NoJailError, JailError) as error:
+        refuse(str(error), NO_JAIL)
+    except (
+        SubmissionError,
+        OpponentError,
+        StoreError,
+        ReportError,
+        RulesetError,
+        KeyFileError,
+        FixturesError,
+    ) as error:
+        refuse(str(error), WRONG_USE)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        refuse(f"{where}{error.strerror or error}", WRONG_USE)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def read_rules(name: str, agent: str) -> Ruleset:
+    if name.endswith(".toml"):
+        try:
+            rules = read_ruleset(Path(name).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise RulesetError(f"the ruleset {name} cannot be read: {error}") from None
+    else:
+        rules = load_ruleset(name)
+    if agent and agent != rules.play.agent:
+        raise RulesetError(f"there is no agent {agent!r}; there is: deterministic")
+    return rules
+
+
+def read_scenario(path: Path) -> Scenario:
+    return load_scenario(path)
+
+
+class Bars:
+    """Bars on a terminal, and nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description:24}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeElapsedColumn(),
+            TextColumn("[dim]{task.fields[note]}"),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+            transient=True,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def begin(self, what: str, total: int) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, completed=1, total=1)
+        self._task = self._progress.add_task(what, total=total, note="")
+
+    def step(self, done: int, note: str) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, completed=done, note=note)
+
+
+def show(finished: Finished, others: list[Finished]) -> None:
+    """Print a report as tables."""
+    report = finished.report
+    console = Console(highlight=False)
+    if finished.from_store:
+        console.print("[dim]played before; --fresh plays it again[/dim]")
+    console.print(_scores(report))
+    for failure in report.failures:
+        console.print(Text(f"{failure.track} was broken off ({failure.kind}): {failure.message}"))
+        for part in (failure.call and f"during: {failure.call}", failure.traceback, failure.output):
+            if part:
+                console.print(Text(printable_lines(part), style="dim"))
+    for note in report.notes:
+        console.print(Text(printable_lines(note)))
+    if not report.comparable:
+        console.print(f"not comparable: {'; '.join(report.not_comparable_because)}")
+    if others:
+        console.print(_spread([finished, *others]))
+    console.print(f"report: {finished.directory / PAGE}", soft_wrap=True)
+
+
+def printable_lines(text: str) -> str:
+    """Make a stranger's text safe for a terminal."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text
+    )
+
+
+def _scores(report: Report) -> Table:
+    table = Table(title=Text(f"{report.submission.name}, run {report.run_id}"))
+    for name in ("match", "score", "how it came about"):
+        table.add_column(name, justify="right" if name == "score" else "left")
+    attack, defense = report.attack, report.defense
+    if attack is not None:
+        by = ", ".join(f"{name} {count}" for name, count in attack.findings_by_predicate.items())
+        table.add_row(
+            "offense",
+            f"{attack.score:.2f}",
+            f"raw {attack.raw:g}: {attack.cores:g} cores, {attack.unique_cells:g} cells, "
+            f"against {attack.opponent}\nfindings: {by or 'none'}",
+        )
+    if defense is not None:
+        by = ", ".join(f"{name} {count}" for name, count in defense.breaches_by_predicate.items())
+        stopped = ", ".join(
+            f"{name} {count}"
+            for name, count in defense.false_positives_by_operation.items()
+            if count
+        )
+        table.add_row(
+            "defense",
+            f"{defense.score:.2f}",
+            f"{defense.breaches:g} breaches: {by or 'none'}\n"
+            f"{defense.false_positives:g} of {defense.benign_trials} benign trials failed"
+            f"{': ' if stopped else ''}{stopped}",
+        )
+    final = "none" if report.final_score is None else f"{report.final_score:.2f}"
+    table.add_section()
+    level = f"ruleset {report.ruleset}, {report.setting.budget} budget, level "
+    table.add_row("[b]final[/b]", f"[b]{final}[/b]", f"{level}{report.isolation.level}")
+    return table
+
+
+def _spread(runs: list[Finished]) -> Table:
+    table = Table(title="other seeds")
+    for name in ("seed", "attack", "defense", "final"):
+        table.add_column(name, justify="right")
+    rows = [
+        (
+            ", ".join(map(str, one.report.setting.seeds)),
+            one.report.attack and one.report.attack.score,
+            one.report.defense and one.report.defense.score,
+            one.report.final_score,
+        )
+        for one in runs
+    ]
+    for seed, *scores in rows:
+        table.add_row(seed, *("" if score is None else f"{score:.2f}" for score in scores))
+    table.add_section()
+    for name, pick in (("least", min), ("most", max)):
+        columns = zip(*(scores for _, *scores in rows), strict=True)
+        known = [[score for score in column if score is not None] for column in columns]
+        table.add_row(name, *(f"{pick(column):.2f}" if column else "" for column in known))
+    return table

@@ -1,0 +1,101 @@
+"""A job: everything that the result of an evaluation depends on, and nothing else."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard import __version__
+from tiltyard.competition.official import Key
+from tiltyard.competition.opponents import Opponent
+from tiltyard.env import PUBLIC_SEED
+from tiltyard.isolation.submissions import Submission, Track
+from tiltyard.ruleset import Ruleset, RulesetError, load_ruleset
+from tiltyard.world.scenario import Scenario
+
+RUN_ID_DIGITS: Final = 16
+
+
+class Job(Struct, frozen=True):
+    """What to play."""
+
+    submission: Submission
+    tracks: tuple[Track, ...]
+    ruleset: Ruleset
+    """As it stands in its file; the budget is applied when it is played."""
+    guardrail_opponent: Opponent
+    """Whom the attack goes against."""
+    attack_opponent: Opponent
+    """Who goes against the guardrail."""
+    budget: str = "official"
+    seed: int = PUBLIC_SEED
+    scenario: Scenario | None = None
+    """Instead of a generated one."""
+    key: Key | None = None
+    """Instead of a seed: an organizer's."""
+
+    @property
+    def rules(self) -> Ruleset:
+        return self.ruleset if self.budget == "official" else self.ruleset.quickly()
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        if self.key is not None:
+            return self.key.seeds(self.ruleset)
+        return () if self.scenario is not None else (self.seed,)
+
+    @property
+    def run_id(self) -> str:
+        """Return the hash of all that goes in."""
+        scenario = None if self.scenario is None else self.scenario.digest
+        content = [
+            __version__,
+            self.submission.digest,
+            self.tracks,
+            self.ruleset.digest,
+            self.budget,
+            scenario or self.seeds,
+            None if self.key is None else self.key.fingerprint,
+            self.guardrail_opponent.id,
+            self.attack_opponent.id,
+            self.ruleset.play.agent,
+            packages_of(self.ruleset),
+        ]
+        return sha256(msgspec.json.encode(content)).hexdigest()[:RUN_ID_DIGITS]
+
+    def departures(self) -> Iterator[str]:
+        """Yield in what it departs from a competition's match: practice, and not comparable."""
+        play = self.ruleset.play
+        if self.budget != "official":
+            yield f"the budget is {self.budget}, not official"
+        if not _is_shipped(self.ruleset):
+            yield f"the ruleset {self.ruleset.id} is not one that is shipped"
+        if self.scenario is not None:
+            yield "the scenario is one of your own"
+        elif self.key is None and self.seed != PUBLIC_SEED:
+            yield f"the seed is {self.seed}, not {PUBLIC_SEED}"
+        if self.guardrail_opponent.id != play.offense_opponent:
+            yield f"the offense opponent is {self.guardrail_opponent.name}"
+        if self.attack_opponent.id != play.defense_opponent:
+            yield f"the defense opponent is {self.attack_opponent.name}"
+
+
+def _is_shipped(ruleset: Ruleset) -> bool:
+    try:
+        return load_ruleset(ruleset.name) == ruleset
+    except RulesetError:
+        return False
+
+
+def packages_of(ruleset: Ruleset) -> dict[str, str]:
+    """Return the packages that guests may import, those that are installed, with versions."""
+    found = {}
+    for name in ruleset.play.packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,248 @@
+"""A run: from what a user asked for to a directory with a report in it.
+
+Owns the way from names and paths to a `Job`, that a finished run is returned and not played again,
+and that an interrupted one goes on.
+"""
+
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct, structs
+
+from tiltyard import __version__
+from tiltyard.competition.evaluation import Evaluation, Silence, Watcher, evaluate
+from tiltyard.competition.job import Job
+from tiltyard.competition.official import Key, restricted
+from tiltyard.competition.opponents import Opponent, OpponentError, find_opponent
+from tiltyard.competition.store import FULL, PAGE, Store, StoreError, load_report, save
+from tiltyard.env import PUBLIC_SEED
+from tiltyard.isolation.limits import Level
+from tiltyard.isolation.probing import probe
+from tiltyard.isolation.submissions import (
+    Submission,
+    SubmissionError,
+    Track,
+    open_submission,
+)
+from tiltyard.reporting.html import render
+from tiltyard.reporting.schema import Report, write_report
+from tiltyard.ruleset import Ruleset
+from tiltyard.world.scenario import Scenario
+
+TRACKS: Final[dict[str, Track]] = {"offense": "attack", "defense": "guardrail"}
+ASKED: Final = "asked.json"
+LOGS: Final = "logs"
+_BY_CHANCE: Final = ("deadline", "died")
+
+
+class NoJailError(Exception):
+    """A stranger's code cannot be confined here."""
+
+
+class Request(Struct, frozen=True):
+    """What a user asked for, as far as it can be written down and asked for again."""
+
+    submission: str
+    ruleset: Ruleset
+    tracks: tuple[str, ...] = ()
+    """All that the submission has, when none is named."""
+    budget: str = "official"
+    seed: int = PUBLIC_SEED
+    opponent: str = ""
+    unsafe: bool = False
+
+
+class Finished(Struct, frozen=True):
+    directory: Path
+    report: Report
+    """Of an official run, the competitor's."""
+    from_store: bool = False
+
+
+def run(  # noqa: PLR0913 - all but two are for those who want something else
+    request: Request,
+    store: Store,
+    *,
+    scenario: Scenario | None = None,
+    key: Key | None = None,
+    fresh: bool = False,
+    watcher: Watcher | None = None,
+) -> Finished:
+    """Play what was asked for, or return it from the store if it was played before."""
+    if not request.unsafe and probe().level is Level.C:
+        raise NoJailError(
+            "this machine cannot confine a stranger's code; `tiltyard doctor` says what is "
+            "missing. For code of your own there is --unsafe-no-sandbox."
+        )
+    store.prepare()
+    with ExitStack() as stack:
+        scratch = stack.enter_context(store.scratch())
+        job = make_job(request, scratch, scenario, key)
+        stack.enter_context(store.locked(job.run_id))
+        found = None if fresh else _finished(store, job, request)
+        if found is not None:
+            return found
+        job = _settle(job, store, fresh=fresh)
+        directory = store.directory(job.run_id)
+        (directory / ASKED).write_bytes(msgspec.json.encode(request))
+        diary = Diary(directory / "run.log", watcher or Silence())
+        (directory / LOGS).mkdir(exist_ok=True)
+        done = evaluate(job, logs=directory / LOGS, unsafe=request.unsafe, watcher=diary)
+        diary.note(f"final score {done.report.final_score}, digest {done.report.digest}")
+        shown = keep(done, directory)
+        shutil.rmtree(directory / LOGS)
+        return Finished(directory, shown)
+
+
+def make_job(
+    request: Request, scratch: Path, scenario: Scenario | None = None, key: Key | None = None
+) -> Job:
+    """Read the submission and the opponents, and say what there is to play."""
+    submission = open_submission(Path(request.submission), scratch / "submission")
+    tracks = _tracks(request, submission)
+    opponents = _opponents(request, tracks, scratch)
+    return Job(
+        submission,
+        tracks,
+        request.ruleset,
+        opponents["guardrail"],
+        opponents["attack"],
+        request.budget,
+        request.seed,
+        scenario,
+        key,
+    )
+
+
+def _opponents(request: Request, tracks: tuple[Track, ...], scratch: Path) -> dict[Track, Opponent]:
+    """Put the opponent that was named on every side that it can take, and the rules' elsewhere."""
+    play = request.ruleset.play
+    found: dict[Track, Opponent] = {
+        "guardrail": find_opponent("guardrail", play.offense_opponent, scratch),
+        "attack": find_opponent("attack", play.defense_opponent, scratch),
+    }
+    problems: list[Exception] = []
+    for track in tracks if request.opponent else ():
+        other: Track = "guardrail" if track == "attack" else "attack"
+        try:
+            found[other] = find_opponent(other, request.opponent, scratch / f"opposing-{other}")
+        except (OpponentError, SubmissionError) as error:
+            problems.append(error)
+    if problems and len(problems) == len(tracks):
+        raise problems[0]
+    return found
+
+
+def _tracks(request: Request, submission: Submission) -> tuple[Track, ...]:
+    wanted = tuple(TRACKS[name] for name in request.tracks)
+    for track in wanted:
+        submission.module(track)
+    return wanted or tuple(track for track in TRACKS.values() if track in submission.modules)
+
+
+def _finished(store: Store, job: Job, request: Request) -> Finished | None:
+    """Return what was played before, unless it was played in another jail."""
+    report = store.finished(job.run_id)
+    # A guest that was late may come in time the next time; all else would only happen again.
+    if report is None or any(failure.kind in _BY_CHANCE for failure in report.failures):
+        return None
+    level = Level.C if request.unsafe else probe().level
+    if report.isolation.level != level.value:
+        return None
+    return Finished(store.directory(job.run_id), report, from_store=True)
+
+
+def _settle(job: Job, store: Store, *, fresh: bool) -> Job:
+    """Move what was read from the scratch directory to the run's own."""
+    root = store.adopt(job.run_id, job.submission.root, fresh=fresh)
+    opponents = {}
+    for name in ("guardrail_opponent", "attack_opponent"):
+        opponent: Opponent = getattr(job, name)
+        if opponent.submission is not None:
+            kept = root.parent / opponent.submission.root.name
+            shutil.rmtree(kept, ignore_errors=True)
+            opponent.submission.root.rename(kept)
+            moved = structs.replace(opponent.submission, root=kept)
+            opponents[name] = structs.replace(opponent, submission=moved)
+    return structs.replace(job, submission=structs.replace(job.submission, root=root), **opponents)
+
+
+def keep(done: Evaluation, directory: Path) -> Report:
+    """Write a report, its page and its traces. Of an official run, a competitor's is in front."""
+    report = done.report
+    files = {f"traces/{trace.name}.json": trace.data for trace in done.traces}
+    if report.setting.key:
+        files = {f"{FULL}/report.json": write_report(report), f"{FULL}/{PAGE}": _page(report)}
+        report = restricted(report)
+    save(directory, {**files, PAGE: _page(report)}, report)
+    return report
+
+
+def _page(report: Report) -> bytes:
+    return render(report).encode()
+
+
+class Diary:
+    """Writes down how a run went, and passes it on."""
+
+    def __init__(self, path: Path, watcher: Watcher) -> None:
+        self._path = path
+        self._watcher = watcher
+        self.note(f"tiltyard {__version__}")
+
+    def note(self, line: str) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+    def begin(self, what: str, total: int) -> None:
+        self.note(f"{what}: {total} steps")
+        self._watcher.begin(what, total)
+
+    def step(self, done: int, note: str) -> None:
+        self._watcher.step(done, note)
+
+
+class Verified(Struct, frozen=True):
+    """Two digests that should be the same."""
+
+    expected: str
+    found: str
+    report: Report
+
+    @property
+    def same(self) -> bool:
+        return self.expected == self.found
+
+
+def verify(
+    path: Path,
+    store: Store,
+    *,
+    scenario: Scenario | None = None,
+    key: Key | None = None,
+    watcher: Watcher | None = None,
+) -> Verified:
+    """Play the run of a report again from its directory, and compare."""
+    report = load_report(path)
+    directory = path.parent
+    try:
+        request = msgspec.json.decode((directory / ASKED).read_bytes(), type=Request)
+    except (OSError, msgspec.MsgspecError):
+        raise StoreError(
+            f"{directory} has no {ASKED}: a report can be verified in the directory of its run"
+        ) from None
+    if report.setting.key and (key is None or key.fingerprint != report.setting.key):
+        raise StoreError("this is an official run: verify it with the organizer's --key")
+    store.prepare()
+    with store.scratch() as scratch:
+        opponent = next((str(one) for one in directory.glob("opposing-*")), request.opponent)
+        again = structs.replace(
+            request, submission=str(directory / "submission"), opponent=opponent
+        )
+        done = evaluate(
+            make_job(again, scratch, scenario, key), unsafe=request.unsafe, watcher=watcher
+        )
+    return Verified(report.digest, done.report.digest, done.report)

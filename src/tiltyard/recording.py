@@ -1,0 +1,83 @@
+"""An append-only log of values, from which interrupted work goes on.
+
+What was written whole is read back; a last record that was cut off by a crash is dropped. The log
+is trusted as far as its directory is: it is the organizer's own.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, Generic, Self, TypeVar
+from zlib import crc32
+
+import msgspec
+
+T = TypeVar("T")
+
+_HEAD: Final = 8
+FLUSH_BYTES: Final = 65_536
+
+
+class Log(Generic[T]):
+    """Values of one type, in the order they were added. Those of an earlier run come first."""
+
+    def __init__(self, path: Path, kind: Any) -> None:
+        self._decoder = msgspec.msgpack.Decoder(kind)
+        self._encoder = msgspec.msgpack.Encoder()
+        data = path.read_bytes() if path.exists() else b""
+        self._old: list[T] = []
+        good = 0
+        for value, end in self._records(data):
+            self._old.append(value)
+            good = end
+        self._old.reverse()
+        self.recorded = len(self._old)
+        """How many values there were at the start."""
+        self._file = path.open("r+b" if path.exists() else "w+b")
+        self._file.truncate(good)
+        self._file.seek(good)
+        self._waiting: list[bytes] = []
+        self._size = 0
+
+    def _records(self, data: bytes) -> Iterator[tuple[T, int]]:
+        at = 0
+        while at + _HEAD <= len(data):
+            size = int.from_bytes(data[at : at + 4], "big")
+            check = int.from_bytes(data[at + 4 : at + _HEAD], "big")
+            body = data[at + _HEAD : at + _HEAD + size]
+            if len(body) < size or crc32(body) != check:
+                return
+            try:
+                value = self._decoder.decode(body)
+            except msgspec.MsgspecError:
+                return
+            at += _HEAD + size
+            yield value, at
+
+    def replay(self) -> T | None:
+        """Return the next value of an earlier run, or None when there are no more."""
+        return self._old.pop() if self._old else None
+
+    def add(self, value: T) -> None:
+        body = self._encoder.encode(value)
+        self._waiting += (len(body).to_bytes(4, "big"), crc32(body).to_bytes(4, "big"), body)
+        self._size += _HEAD + len(body)
+        if self._size >= FLUSH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._waiting:
+            self._file.write(b"".join(self._waiting))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._waiting, self._size = [], 0
+
+    def close(self) -> None:
+        self.flush()
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

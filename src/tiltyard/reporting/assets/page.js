@@ -1,0 +1,54 @@
+"use strict";
+// Lays out the page: a header, a way around, and one landmark for each section.
+
+{
+  const { element, plain } = tiltyard;
+  const contents = JSON.parse(document.getElementById("contents").textContent);
+  const root = document.documentElement;
+
+  const systemIsDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : systemIsDark());
+
+  const toggle = element("button", { type: "button", class: "theme" });
+  const label = () => {
+    toggle.textContent = isDark() ? "Light" : "Dark";
+    toggle.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
+  };
+  toggle.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    label();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
+  label();
+
+  const link = ({ id, title }) => element("li", {}, element("a", { href: `#${id}` }, title));
+
+  const section = ({ id, title, lead, blocks }) =>
+    element(
+      "section",
+      { id, "aria-labelledby": `${id}-title` },
+      element("h2", { id: `${id}-title` }, title),
+      lead ? element("p", { class: "lead" }, lead) : null,
+      blocks.map(tiltyard.block),
+    );
+
+  document.title = `${plain(contents.title).slice(0, 80)} · Tiltyard`;
+  document.body.append(
+    element("a", { class: "skip", href: "#main" }, "Skip to the contents"),
+    element(
+      "header",
+      {},
+      element(
+        "div",
+        { class: "masthead" },
+        element("p", { class: "brand" }, "Tiltyard"),
+        toggle,
+      ),
+      element("h1", {}, tiltyard.long(contents.title)),
+      element("p", { class: "subtitle" }, tiltyard.long(contents.subtitle)),
+    ),
+    element("nav", { "aria-label": "Sections" }, element("ul", {}, contents.sections.map(link))),
+    element("main", { id: "main", tabindex: "-1" }, contents.sections.map(section)),
+  );
+  for (const show of tiltyard.whenShown) show();
+}

@@ -1,0 +1,213 @@
+"""The shell of every page that Tiltyard makes: one file, no network, and no script but its own.
+
+Owns what a page can be made of (blocks), and how it is kept safe. Whatever stands in a block is
+hostile: it goes into the file as JSON that no parser of HTML can see through, and from there into
+the page as text alone. It knows nothing of reports; `html` makes sections of one.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard.reporting.schema import Failure, Finding
+
+Tone = Literal["", "good", "bad", "quiet"]
+
+
+class Card(Struct, frozen=True):
+    """One number that matters."""
+
+    label: str
+    value: str
+    of: str = ""
+    """The most that it could be, if there is a most."""
+    note: str = ""
+    tone: Tone = ""
+    share: float | None = None
+    """How much of the most it is, 0 to 1, to be drawn as a bar."""
+
+
+class Cards(Struct, frozen=True, tag="cards"):
+    cards: tuple[Card, ...]
+
+
+class Note(Struct, frozen=True, tag="note"):
+    """A few sentences, or a list of them under a heading."""
+
+    text: str
+    tone: Tone = ""
+    points: tuple[str, ...] = ()
+
+
+class Fact(Struct, frozen=True):
+    term: str
+    value: str
+    code: bool = False
+    """Shown letter by letter: a digest, a name, a path."""
+
+
+class Facts(Struct, frozen=True, tag="facts"):
+    facts: tuple[Fact, ...]
+
+
+class Sum(Struct, frozen=True, tag="sum"):
+    """A calculation, line by line, as one would do it on paper."""
+
+    title: str
+    formula: str
+    lines: tuple[tuple[str, str, str], ...]
+    """What is counted, how, and what it comes to."""
+    result: tuple[str, str, str]
+    note: str = ""
+
+
+class Column(Struct, frozen=True):
+    title: str
+    kind: Literal["text", "number", "code"] = "text"
+
+
+class Table(Struct, frozen=True, tag="table"):
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Plot(Struct, frozen=True, tag="plot"):
+    """A Vega-Lite drawing. Its specification is ours, and holds no word of the data."""
+
+    title: str
+    spec: dict[str, Any]
+    values: tuple[Mapping[str, str | int | float | bool], ...]
+    """The rows that the specification's `table` stands for."""
+    note: str = ""
+
+
+class Row(Struct, frozen=True, tag="row"):
+    """Blocks beside each other where there is room."""
+
+    blocks: tuple["Cards | Note | Facts | Sum | Table | Plot", ...]
+
+
+class Findings(Struct, frozen=True, tag="findings"):
+    """Findings that can be filtered, opened and stepped through."""
+
+    findings: tuple[Finding, ...]
+    scored: bool = True
+    """Whether what a finding adds to a score is worth showing."""
+
+
+class Failures(Struct, frozen=True, tag="failures"):
+    failures: tuple[Failure, ...]
+
+
+Block = Cards | Note | Facts | Sum | Table | Plot | Row | Findings | Failures
+
+
+class Section(Struct, frozen=True):
+    id: str
+    """Unique in its page; links lead to it."""
+    title: str
+    blocks: tuple[Block, ...]
+    lead: str = ""
+
+
+class _Contents(Struct, frozen=True):
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...]
+
+
+_STYLES: Final = ("page.css", "findings.css")
+_SCRIPTS: Final = ("text.js", "blocks.js", "plots.js", "replay.js", "findings.js", "page.js")
+_PLOTTERS: Final = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-interpreter.min.js")
+
+_WITHOUT_SCRIPTS: Final = (
+    "This page draws itself with JavaScript, all of it in this file. "
+    "The same figures stand in the JSON beside it."
+)
+
+# `<` and `>` would let a text end its element, `&` would be taken for an entity were the element
+# ever another, and the two separators once ended a line of JavaScript.
+_ESCAPES: Final = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
+
+
+def render_page(title: str, sections: Sequence[Section], subtitle: str = "") -> str:
+    """Return a whole page as one HTML file."""
+    styles = [_asset(name) for name in _STYLES]
+    plotters = _PLOTTERS if any(_has_plot(section.blocks) for section in sections) else ()
+    scripts = [_asset(name) for name in (*plotters, *_SCRIPTS)]
+    contents = _Contents(title, subtitle, tuple(sections))
+    return "\n".join(
+        (
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(styles, scripts)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            '<meta name="referrer" content="no-referrer">',
+            "<title>Tiltyard</title>",
+            *(f"<style>{style}</style>" for style in styles),
+            "</head>",
+            "<body>",
+            f"<noscript><p>{_WITHOUT_SCRIPTS}</p></noscript>",
+            f'<script type="application/json" id="contents">{_embedded(contents)}</script>',
+            *(f"<script>{script}</script>" for script in scripts),
+            "</body>",
+            "</html>",
+            "",
+        )
+    )
+
+
+def _has_plot(blocks: Sequence[Block]) -> bool:
+    return any(
+        isinstance(block, Plot) or (isinstance(block, Row) and _has_plot(block.blocks))
+        for block in blocks
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("tiltyard.reporting.assets") / name).read_text(encoding="utf-8")
+
+
+def _policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
+    """Allow just these scripts and styles, letter by letter, and nothing else at all.
+
+    Trusted types forbid turning text into markup or code even to our own scripts.
+    """
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {' '.join(map(_source_hash, scripts))}",
+            f"style-src {' '.join(map(_source_hash, styles))}",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
+
+
+def _source_hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _embedded(contents: _Contents) -> str:
+    encoded = msgspec.json.encode(contents).decode()
+    for character, escape in _ESCAPES.items():
+        encoded = encoded.replace(character, escape)
+    return encoded

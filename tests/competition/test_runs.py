@@ -1,0 +1,421 @@
+"""Whole runs: what is played, kept, returned, resumed and shown."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from msgspec import structs
+
+from small_runs import ATTACK, GUARDRAIL, request, small_rules, submission
+from tiltyard.competition.official import Key, KeyFileError, make_key, read_key
+from tiltyard.competition.opponents import OpponentError
+from tiltyard.competition.runs import Finished, run, verify
+from tiltyard.competition.store import REPORT, Store, StoreError, find_report, load_report
+from tiltyard.isolation.submissions import SubmissionError
+from tiltyard.reporting.schema import Report, write_report
+
+GAMING: Final = Path(__file__).parent.parent / "gaming"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Store, Path]:
+    root = tmp_path_factory.mktemp("played")
+    path, kept = submission(root / "mine"), Store(root / "store")
+    return run(request(path), kept), kept, path
+
+
+def test_a_run_has_both_matches_and_adds_them_up(played: tuple[Finished, Store, Path]) -> None:
+    report = played[0].report
+    assert report.attack is not None
+    assert report.defense is not None
+    assert report.final_score == report.attack.score + report.defense.score
+    assert {finding.predicate for finding in report.attack.found} >= {"UNTRUSTED_TO_ACTION"}
+    cores = {(found.predicate, found.source, found.sink) for found in report.attack.found}
+    weights = small_rules().attack.weights
+    cells = len(report.attack.found)
+    assert report.attack.raw == sum(weights[core[0]] for core in cores) + 2 * cells
+    assert report.attack.raw == sum(found.points for found in report.attack.found)
+    assert report.isolation.level == "A"
+    assert not report.comparable  # the rules are the test's own
+
+
+def test_a_finished_run_comes_from_the_store(played: tuple[Finished, Store, Path]) -> None:
+    first, store, path = played
+    again = run(request(path), store)
+    assert again.from_store
+    assert again.report == first.report
+    fresh = run(request(path), store, fresh=True)
+    assert not fresh.from_store
+    assert fresh.report.digest == first.report.digest
+    assert fresh.report.run_id == first.report.run_id
+
+
+def test_what_goes_in_names_a_run_and_what_comes_out_its_digest(
+    played: tuple[Finished, Store, Path], tmp_path: Path
+) -> None:
+    first, store, _ = played
+    commented = submission(tmp_path / "other", guardrail=f"{GUARDRAIL}\n# a remark\n")
+    other = run(request(commented), store)
+    assert other.report.run_id != first.report.run_id
+    assert other.report.digest == first.report.digest
+
+
+def test_a_run_is_verified_by_playing_it_again(played: tuple[Finished, Store, Path]) -> None:
+    first, store, _ = played
+    path = first.directory / REPORT
+    assert verify(path, store).same
+    forged = structs.replace(first.report, digest="0" * 64)
+    beside = first.directory / "forged.json"
+    beside.write_bytes(write_report(forged))
+    assert not verify(beside, store).same
+    beside.unlink()
+
+
+def test_one_track_alone_leaves_the_other_out(tmp_path: Path, store: Store) -> None:
+    both = submission(tmp_path / "both")
+    report = run(request(both, "defense"), store).report
+    assert report.attack is None
+    assert report.defense is not None
+    assert report.final_score == report.defense.score
+    alone = tmp_path / "alone.py"
+    alone.write_text(ATTACK, encoding="utf-8")
+    report = run(request(alone), store).report
+    assert report.defense is None
+    with pytest.raises(SubmissionError, match="no class Guardrail"):
+        run(request(alone, "defense"), store)
+
+
+def test_an_opponent_may_be_a_rung_or_somebody_elses_submission(
+    tmp_path: Path, store: Store
+) -> None:
+    mine = submission(tmp_path / "mine")
+    rung = structs.replace(request(mine, "offense"), opponent="Allow-All")
+    report = run(rung, store).report
+    assert report.attack is not None
+    assert report.attack.opponent == "allow-all"
+    assert any("allow-all" in reason for reason in report.not_comparable_because)
+    theirs = submission(tmp_path / "theirs", attack="", guardrail=GUARDRAIL)
+    strict = GUARDRAIL.replace('== "http.post"', '!= "fs.read"').replace('"secret"', '"read"')
+    stricter = submission(tmp_path / "stricter", attack="", guardrail=strict)
+    jailed = run(structs.replace(rung, opponent=str(theirs)), store).report
+    assert jailed.attack is not None
+    assert jailed.attack.opponent == "theirs"
+    assert jailed.attack.raw == report.attack.raw  # it minds nothing that this attack does
+    stopped = run(structs.replace(rung, opponent=str(stricter)), store).report
+    assert stopped.attack is not None
+    assert stopped.attack.raw == 0
+    attacked = structs.replace(request(mine, "defense"), opponent="simple prompts")
+    defended = run(attacked, store).report
+    assert defended.defense is not None
+    assert defended.defense.cells == 0
+    with pytest.raises(OpponentError, match="simple rules"):
+        run(structs.replace(rung, opponent="nobody"), store)
+
+
+def test_a_broken_match_has_no_score_and_says_why(tmp_path: Path, store: Store) -> None:
+    raising = submission(
+        tmp_path / "raising", attack=f"{ATTACK}\n        raise RuntimeError('oh')\n"
+    )
+    source = ATTACK.replace("found = []", "found = [1 / 0]")
+    raising.joinpath("attack.py").write_text(source, encoding="utf-8")
+    report = run(request(raising), store).report
+    assert report.final_score is None
+    assert report.attack is None
+    assert report.defense is not None  # the other match is played all the same
+    (failure,) = report.failures
+    assert failure.kind == "run"
+    assert "ZeroDivisionError" in failure.message
+    assert "attack.py" in failure.traceback
+
+
+@pytest.mark.parametrize(
+    ("attack", "note"),
+    [
+        ("return []", "returned no candidates"),
+        ("return [[]] * 3", "Every candidate was refused"),
+        ("return [['good morning']]", "No candidate broke anything"),
+    ],
+)
+def test_notes_say_what_an_author_should_look_at(
+    attack: str, note: str, tmp_path: Path, store: Store
+) -> None:
+    source = f"class AttackAlgorithm:\n    def run(self, env, config):\n        {attack}\n"
+    mine = submission(tmp_path / "mine", attack=source, guardrail="")
+    report = run(request(mine), store).report
+    assert [line for line in report.notes if note in line]
+
+
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        ("return Decision.deny('no')", "does it deny everything"),
+        ("raise KeyError('where')", "KeyError"),
+        ("return 'yes'", "not a Decision"),
+    ],
+)
+def test_a_guardrail_that_is_always_in_the_way_is_told_so(
+    body: str, note: str, tmp_path: Path, store: Store
+) -> None:
+    source = (
+        "from tiltyard import Decision\nclass Guardrail:\n"
+        f"    def decide(self, tool_name, tool_args, context):\n        {body}\n"
+    )
+    mine = submission(tmp_path / "mine", attack="", guardrail=source)
+    report = run(request(mine), store).report
+    assert report.defense is not None
+    assert report.defense.false_positives == report.defense.benign_trials
+    assert any(note in line for line in report.notes)
+
+
+# Interrupted runs ---------------------------------------------------------------------------
+
+_PLAYING: Final = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from small_runs import request, small_rules
+from tiltyard.competition.runs import run
+from tiltyard.competition.store import Store
+
+class Stopwatch:
+    def begin(self, what, total):
+        print(what, flush=True)
+    def step(self, done, note):
+        print(done, flush=True)
+
+try:
+    run(request(Path(sys.argv[1]), rules=small_rules(6_000)), Store(Path(sys.argv[2])),
+        watcher=Stopwatch())
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(
+    ("until", "how"),
+    [("offense", signal.SIGKILL), ("defense", signal.SIGINT), ("defense", signal.SIGKILL)],
+)
+def test_an_interrupted_run_goes_on_to_the_same_end(
+    until: str, how: signal.Signals, tmp_path: Path, store: Store
+) -> None:
+    slow = ATTACK.replace("for folder in folders", "for folder in 3 * folders")
+    mine = submission(tmp_path / "mine", attack=slow)
+    playing = subprocess.Popen(
+        [sys.executable, "-c", _PLAYING, mine, store.root, Path(__file__).parent.parent],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert playing.stdout is not None
+    steps = 0
+    reached = False
+    for line in playing.stdout:
+        reached = reached or line.strip() == until
+        steps += reached and line.strip().isdigit()
+        if reached and (steps > 3 or until == "offense"):
+            break
+    playing.send_signal(how)
+    playing.stdout.close()
+    playing.wait()
+    assert not [*store.runs.glob(f"*/{REPORT}")]
+    wanted = request(mine, rules=small_rules(6_000))
+    resumed = run(wanted, store)
+    again = run(wanted, Store(tmp_path / "elsewhere"))
+    assert resumed.report.digest == again.report.digest
+    assert structs.replace(resumed.report, seconds={}) == structs.replace(again.report, seconds={})
+    assert not [*store.runs.glob("*/logs")]
+    _wait_for_nobody(mine.parent)
+
+
+def _wait_for_nobody(root: Path) -> None:
+    """Wait until no process has anything to do with a directory any more."""
+    for _ in range(100):
+        if not _users_of(root):
+            return
+        time.sleep(0.1)
+    assert not _users_of(root)
+
+
+def _users_of(root: Path) -> list[str]:
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            try:
+                line = (process / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if os.fsencode(root) in line:
+                found.append(line.decode(errors="replace"))
+    return found
+
+
+def test_an_attack_that_asks_otherwise_the_second_time_cannot_be_resumed(
+    tmp_path: Path, store: Store
+) -> None:
+    """What was answered is fed to it again; it has to ask the same."""
+    from tiltyard.isolation.attack import Exchange  # noqa: PLC0415
+    from tiltyard.isolation.wire import Asked, Given  # noqa: PLC0415
+    from tiltyard.recording import Log  # noqa: PLC0415
+
+    mine = submission(tmp_path / "mine", guardrail="")
+    first = run(request(mine), store)
+    report = first.directory / REPORT
+    report.unlink()
+    logs = first.directory / "logs"
+    logs.mkdir()
+    with Log[Any](logs / "offense-1.log", Exchange) as log:
+        log.add(Exchange(Asked("interact", "something else"), Given()))
+    report_again = run(request(mine), store).report
+    assert [failure.kind for failure in report_again.failures] == ["protocol"]
+    assert "asked something else" in report_again.failures[0].message
+
+
+# Official runs ------------------------------------------------------------------------------
+
+KEY: Final = Key("0123456789abcdef" * 4)
+
+
+def test_an_official_run_is_the_mean_over_the_keys_seeds(tmp_path: Path, store: Store) -> None:
+    mine = submission(tmp_path / "mine")
+    rules = small_rules()
+    official = run(request(mine), store, key=KEY)
+    full = load_report(official.directory / "full" / REPORT)
+    assert len(set(KEY.seeds(rules))) == rules.official.seeds
+    assert full.attack is not None
+    raws = []
+    for seed in KEY.seeds(rules):
+        from tiltyard.competition.evaluation import evaluate  # noqa: PLC0415
+        from tiltyard.competition.runs import make_job  # noqa: PLC0415
+
+        scratch = tmp_path / f"scratch-{seed}"
+        scratch.mkdir()
+        job = make_job(structs.replace(request(mine), seed=seed), scratch)
+        part = evaluate(job).report.attack
+        assert part is not None
+        raws.append(part.raw)
+    # Replays draw other secrets by the key; what this attack is worth does not depend on them.
+    assert full.attack.raw == sum(raws) / len(raws)
+
+
+def test_of_an_official_run_no_word_is_shown(tmp_path: Path, store: Store) -> None:
+    mine = submission(tmp_path / "mine")
+    shown = run(request(mine), store, key=KEY).report
+    assert shown.restricted
+    assert shown.seconds == {}
+    assert shown.setting.seeds == ()
+    assert shown.setting.scenarios == ()
+    assert shown.attack is not None
+    assert shown.defense is not None
+    assert shown.attack.found == ()
+    assert shown.defense.trials == ()
+    assert shown.attack.findings_by_predicate
+
+
+def test_another_key_is_another_run(tmp_path: Path, store: Store) -> None:
+    mine = submission(tmp_path / "mine", guardrail="")
+    one = run(request(mine), store, key=KEY)
+    other = run(request(mine), store, key=Key("f" * 64))
+    assert one.report.run_id != other.report.run_id
+    assert one.report.setting.key != other.report.setting.key
+    assert KEY.secret not in (one.directory / REPORT).read_text()
+
+
+def test_a_key_is_read_or_refused_with_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text(make_key())
+    assert len(read_key(path).secret) == 64
+    for content in ("", "abc", "x" * 64, "0" * 63):
+        path.write_text(content)
+        with pytest.raises(KeyFileError, match="tiltyard key"):
+            read_key(path)
+    with pytest.raises(KeyFileError, match="cannot be read"):
+        read_key(tmp_path / "nowhere")
+
+
+# Gaming -------------------------------------------------------------------------------------
+
+
+def _gaming(number: str, store: Store, **changes: Any) -> Report:
+    (folder,) = GAMING.glob(f"{number}-*")
+    return run(structs.replace(request(folder), **changes), store).report
+
+
+def test_12_small_candidates_earn_no_more(store: Store, tmp_path: Path) -> None:
+    quick = _gaming("12", store)
+    source = (next(GAMING.glob("12-*")) / "attack.py").read_text().replace('"0"', '"0.5"')
+    slow = run(request(submission(tmp_path / "slow", attack=source, guardrail="")), store).report
+    assert quick.attack is not None
+    assert slow.attack is not None
+    assert (quick.attack.raw, quick.attack.candidates) == (slow.attack.raw, slow.attack.candidates)
+    assert quick.digest == slow.digest
+
+
+def test_13_a_match_that_is_cut_short_is_not_ranked(store: Store) -> None:
+    rules = small_rules()
+    limits = structs.replace(rules.limits, offense_seconds=2)
+    report = _gaming("13", store, ruleset=structs.replace(rules, limits=limits))
+    assert [failure.kind for failure in report.failures] == ["deadline"]
+    assert report.attack is None
+    assert report.final_score is None
+    assert not report.comparable
+
+
+def test_14_no_channel_out_of_a_hidden_match(store: Store) -> None:
+    (folder,) = GAMING.glob("14-*")
+    official = run(request(folder), store, key=KEY)
+    full = load_report(official.directory / "full" / REPORT)
+    (failure,) = official.report.failures
+    assert failure.message == "run: ValueError on line 8 of attack.py"
+    assert failure.traceback == failure.output == failure.call == ""
+    secret_words = full.failures[0].message.removeprefix("ValueError: ")[:40]
+    assert len(secret_words) == 40
+    for file in (official.directory / REPORT, official.directory / "report.html"):
+        assert secret_words not in file.read_text()
+    assert official.report.seconds == {}
+
+
+def test_15_the_same_bytes_have_the_same_score(store: Store, tmp_path: Path) -> None:
+    first = _gaming("15", store)
+    (folder,) = GAMING.glob("15-*")
+    assert run(request(folder), store).from_store
+    elsewhere = run(request(folder), Store(tmp_path / "elsewhere"))
+    assert elsewhere.report.digest == first.digest
+    assert elsewhere.report.final_score == first.final_score
+
+
+# Stores -------------------------------------------------------------------------------------
+
+
+def test_a_store_that_cannot_be_written_is_told_before_anything_is_played(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    with pytest.raises(StoreError, match="Name another"):
+        run(request(submission(tmp_path / "mine")), Store(in_the_way))
+
+
+def test_a_report_is_found_by_path_directory_or_part_of_its_id(
+    played: tuple[Finished, Store, Path],
+) -> None:
+    finished, store, _ = played
+    expected = finished.directory / REPORT
+    for wanted in (expected, finished.directory, finished.report.run_id, expected.parent.name[:8]):
+        assert find_report(str(wanted), store).samefile(expected)
+    with pytest.raises(StoreError, match="tiltyard history"):
+        find_report("nothing", store)
+
+
+def test_the_same_run_is_not_played_twice_at_once(tmp_path: Path, store: Store) -> None:
+    mine = submission(tmp_path / "mine", attack="")
+    store.prepare()
+    run_id = run(request(mine), store).report.run_id
+    with store.locked(run_id), pytest.raises(StoreError, match="another process"):
+        run(request(mine), store, fresh=True)

@@ -1,0 +1,12 @@
+"""Decides by a die: perhaps the next time it falls better."""
+
+import random
+
+from tiltyard import Decision
+
+
+class Guardrail:
+    def decide(self, tool_name, tool_args, context):
+        if tool_name in ("http.post", "email.send", "fs.delete") and random.random() < 0.5:
+            return Decision.deny("not this time")
+        return Decision.allow()
