@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tiltyard.attacks import ATTACK_LADDER
 from tiltyard.guardrails import GUARDRAIL_LADDER
-from tiltyard.isolation.house import SPARE, GuestHouse
+from tiltyard.isolation.house import GuestHouse
 from tiltyard.isolation.session import Deadlines
 from tiltyard.isolation.submissions import Submission, Track, open_submission
 
@@ -66,8 +66,6 @@ class Lodging(Struct, frozen=True):
     key: str = ""
     offense_seconds: float = 1200.0
     defense_seconds: float = 2520.0
-    spare: int = SPARE
-    """Guests that are started before they are needed."""
 
     def open(self, submission: Submission, track: Track, stack: ExitStack) -> GuestHouse:
         """Open a house for the guests of a submission."""
@@ -78,7 +76,6 @@ class Lodging(Struct, frozen=True):
             key=self.key,
             packages=self.packages,
             deadlines=Deadlines(whole=seconds),
-            spare=self.spare,
             unsafe=self.unsafe,
         )
         return stack.enter_context(house)

@@ -120,7 +120,7 @@ class _Check:
 
     def track(self, track: Track) -> None:
         packages = tuple(packages_of(self.ruleset))
-        house = GuestHouse(self.submission, track, packages=packages, spare=0, unsafe=self.unsafe)
+        house = GuestHouse(self.submission, track, packages=packages, unsafe=self.unsafe)
         with house:
             try:
                 (self._guardrail if track == "guardrail" else self._attack)(house)

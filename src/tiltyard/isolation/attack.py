@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
-from tiltyard.isolation.session import Session
+from tiltyard.isolation.session import OUTPUT_CHARS, Session
 from tiltyard.isolation.wire import Asked, Done, Given, Run
 from tiltyard.recording import Log
 from tiltyard.trace import public
@@ -28,6 +28,8 @@ class JailedAttack:
         self, open_session: Callable[[], Session], log: "Log[Exchange] | None" = None
     ) -> None:
         self._open = open_session
+        self.output = ""
+        """The end of what it printed when it last ran, notices to its author among it."""
         self._log = log
 
     def run(self, env: AttackEnv, config: AttackRunConfig) -> list[Any]:
@@ -39,6 +41,7 @@ class JailedAttack:
         try:
             return _Host(session, env, self._log).serve(config)
         finally:
+            self.output = session.guest.output()[-OUTPUT_CHARS:]
             session.close()
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 import tiltyard
 from tiltyard.attack import AttackRunConfig
+from tiltyard.compat import adapt_guardrail, construct, install, run_attack, speaks_natively
 from tiltyard.decision import ALLOWED, Action, Decision
 from tiltyard.guardrail import GuardrailRunner, check_guardrail
 from tiltyard.isolation import virtual
@@ -66,10 +67,11 @@ def main(read_fd: int, write_fd: int, submission: str | None) -> None:
         if not isinstance(load, Load) or submission is None:
             raise MalformedError("the first frame must say what to load")
         clock = virtual.install(load.key)
+        install(Path(submission))
         made = _load(load, Path(submission), wire)
         wire.send(Ready(sys.version))
         if load.track == "attack":
-            _run(made, wire, clock)
+            _run(made, wire, clock, Path(submission))
         else:
             _Visit(made, wire, clock).serve()
     except WireError:
@@ -85,8 +87,10 @@ def _load(load: Load, submission: Path, wire: Channel[Any]) -> Any:
         stage = "class"
         made_by = getattr(module, name)
         stage = "construct"
-        made = made_by()
+        made = construct(made_by)
         _CHECKS[load.track](made)
+        if load.track == "guardrail" and not speaks_natively(submission):
+            adapt_guardrail(made)
     except BaseException as error:  # noqa: BLE001 - a stranger's code: anything can come
         _fail(wire, stage, error, submission)
     return made
@@ -130,7 +134,7 @@ def _fail(wire: Channel[Any], stage: str, error: BaseException, submission: Path
     raise WireError(stage)
 
 
-def _run(attack: Any, wire: Channel[Any], clock: virtual.Clock) -> None:
+def _run(attack: Any, wire: Channel[Any], clock: virtual.Clock, submission: Path) -> None:
     """Run an attack, whose environment is at the other end of the wire."""
     run = wire.receive()
     if not isinstance(run, Run):
@@ -138,11 +142,15 @@ def _run(attack: Any, wire: Channel[Any], clock: virtual.Clock) -> None:
     env = GuestEnv(wire, run, clock)
     config = AttackRunConfig(run.time_budget_s, run.max_steps, run.max_tool_hops)
     try:
-        parts = list(plain_candidates(attack.run(env, config)))
+        if speaks_natively(submission):
+            found = attack.run(env, config)
+        else:
+            found = run_attack(attack, env, config, clock.sleep)
+        parts = list(plain_candidates(found))
     except WireError:
         raise
     except BaseException as error:  # noqa: BLE001 - a stranger's code: anything can come
-        _fail(wire, "run", error, Path(sys.path[0]))
+        _fail(wire, "run", error, submission)
     for part in parts[:-1]:
         wire.send(Done(part, more=True))
         wire.receive()

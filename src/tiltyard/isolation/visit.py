@@ -114,7 +114,8 @@ class GuestEnv:
         self.seed = run.seed
         self.max_tool_hops = run.max_tool_hops
         self.steps_left: int | None = run.max_steps
-        clock.step_nanoseconds = int(run.time_budget_s * 1e9) // max(1, run.max_steps)
+        # Rounded up: with the last step the time must be over, for those who look at the clock.
+        clock.step_nanoseconds = -(-int(run.time_budget_s * 1e9) // max(1, run.max_steps))
 
     def _ask(self, asked: Asked) -> Given:
         self._wire.send(asked)

@@ -36,6 +36,7 @@ from tiltyard.isolation.submissions.sources import (
     Track,
     choose,
     find_classes,
+    misnamed,
     missing,
 )
 
@@ -74,12 +75,14 @@ class Submission(Struct, frozen=True):
     """Which file to load for a track, where there is exactly one answer."""
     rivals: dict[Track, tuple[Module, ...]]
     """Where there are several answers, all of them."""
+    otherwise: dict[Track, str] = {}
+    """Where there is none, what to do with a class that looks as if it were meant."""
 
     def module(self, track: Track) -> Module:
         """Return what to load for a track, or raise and say what is missing."""
         if track in self.modules:
             return self.modules[track]
-        raise SubmissionError(missing((track,), self.rivals))
+        raise SubmissionError(missing((track,), self.rivals, self.otherwise))
 
 
 def open_submission(path: Path, into: Path, limits: Limits = LIMITS) -> Submission:
@@ -90,12 +93,15 @@ def open_submission(path: Path, into: Path, limits: Limits = LIMITS) -> Submissi
     """
     check_fresh(into)
     files = dict(sorted(_unwrapped(_read(path, limits)).items()))
-    modules, rivals = choose(find_classes(files, limits))
+    found = find_classes(files, limits)
+    modules, rivals = choose(found)
     if not modules:
-        raise SubmissionError(missing(tuple(CLASSES), rivals))
+        raise SubmissionError(missing(tuple(CLASSES), rivals, misnamed(found)))
     write(files, into)
     listed = tuple(SubmittedFile(name, len(data)) for name, data in files.items())
-    return Submission(_name_of(path), into, listed, digest_of(files), modules, rivals)
+    return Submission(
+        _name_of(path), into, listed, digest_of(files), modules, rivals, misnamed(found)
+    )
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:

@@ -42,8 +42,12 @@ def main() -> None:
 def _parse_one(source: str, wanted: list[str]) -> dict[str, object]:
     try:
         tree = ast.parse(source)
-        lines = {name: node.lineno for node in _statements(tree) for name in _bound(node)}
-        return {"classes": {name: lines[name] for name in wanted if name in lines}}
+        statements = list(_statements(tree))
+        lines = {name: node.lineno for node in statements for name in _bound(node)}
+        return {
+            "classes": {name: lines[name] for name in wanted if name in lines},
+            "misnamed": {name: found for name in wanted for found in _misnamed(statements, name)},
+        }
     except SyntaxError as error:
         said = str(error.msg)[:200].encode("utf-8", "replace").decode()
         return {"error": said, "line": max(error.lineno or 1, 1)}
@@ -87,11 +91,23 @@ def _bound(node: ast.stmt) -> Iterator[str]:
                 yield part.id
 
 
+def _misnamed(statements: list[ast.stmt], wanted: str) -> Iterator[tuple[str, int]]:
+    """Yield classes that inherit from what the wanted one may inherit from: name and line."""
+    for node in statements:
+        if isinstance(node, ast.ClassDef) and node.name != wanted:
+            for base in node.bases:
+                name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+                if name == f"{wanted}Base":
+                    yield node.name, node.lineno
+
+
 def _imported(node: ast.ImportFrom) -> Iterator[str]:
-    # Our own protocol, imported to annotate something with it, is nobody's guardrail.
+    # Our own protocol, imported to annotate something with it, is nobody's guardrail; nor is what
+    # a submission for the peer tries itself against.
     ours = node.module in ("tiltyard", "tiltyard.guardrail") and not node.level
+    theirs = (node.module or "").partition(".")[0] == "aicomp_sdk" and not node.level
     for alias in node.names:
-        if not (ours and alias.name == "Guardrail"):
+        if not theirs and not (ours and alias.name == "Guardrail"):
             yield alias.asname or alias.name
 
 

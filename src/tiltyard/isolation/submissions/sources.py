@@ -38,17 +38,19 @@ class Module(Struct, frozen=True):
     line: int
 
 
-class _Parsed(Struct, frozen=True):
+class Parsed(Struct, frozen=True):
     """What the parsing process says of one file."""
 
     classes: dict[str, int] = {}
     """Name to line."""
+    misnamed: dict[str, tuple[str, int]] = {}
+    """Name to the class that looks as if it were meant, and its line."""
     error: str = ""
     line: int = 0
 
 
-def find_classes(files: Mapping[str, bytes], limits: Limits) -> dict[str, dict[str, int]]:
-    """Check every source, and return the lines of the classes in those that could be loaded."""
+def find_classes(files: Mapping[str, bytes], limits: Limits) -> dict[str, Parsed]:
+    """Check every source, and return what classes are in those that could be loaded."""
     for name in files:
         if name.lower().endswith(COMPILED):
             raise SubmissionError(f"{show(name)} is compiled. Submit sources only.")
@@ -63,7 +65,7 @@ def find_classes(files: Mapping[str, bytes], limits: Limits) -> dict[str, dict[s
             "Move data out of them, into files of their own."
         )
     parsed = _parse(sources, limits)
-    return {name: found.classes for name, found in parsed.items() if _can_be_loaded(name)}
+    return {name: found for name, found in parsed.items() if _can_be_loaded(name)}
 
 
 def _can_be_loaded(name: str) -> bool:
@@ -100,7 +102,7 @@ def _line(data: bytes, at: int) -> int:
     return data.count(b"\n", 0, at) + 1
 
 
-def _parse(sources: Mapping[str, bytes], limits: Limits) -> dict[str, _Parsed]:
+def _parse(sources: Mapping[str, bytes], limits: Limits) -> dict[str, Parsed]:
     """Parse in a process of its own, since a short source can take a parser minutes and gigabytes.
 
     The process knows nothing of the submission but the text, and cannot import from it: it runs
@@ -126,7 +128,7 @@ def _parse(sources: Mapping[str, bytes], limits: Limits) -> dict[str, _Parsed]:
     hello, *lines = said.split(b"\n")[:-1] or [b""]
     if hello != b"ready":
         raise RuntimeError(f"{sys.executable} does not start, so that no source can be parsed")
-    answers = [msgspec.json.decode(line, type=_Parsed) for line in lines]
+    answers = [msgspec.json.decode(line, type=Parsed) for line in lines]
     found = dict(zip(sources, answers, strict=False))
     for name, parsed in found.items():
         if parsed.line:
@@ -148,16 +150,16 @@ def _refuse_nested(name: str) -> NoReturn:
 
 
 def choose(
-    found: Mapping[str, Mapping[str, int]],
+    found: Mapping[str, Parsed],
 ) -> tuple[dict[Track, Module], dict[Track, tuple[Module, ...]]]:
     """Return what to load for each track; where that is not clear, what there is."""
     modules: dict[Track, Module] = {}
     rivals: dict[Track, tuple[Module, ...]] = {}
     for track, class_name in CLASSES.items():
         places = {
-            file: Module(file, lines[class_name])
-            for file, lines in found.items()
-            if class_name in lines
+            file: Module(file, parsed.classes[class_name])
+            for file, parsed in found.items()
+            if class_name in parsed.classes
         }
         conventional = places.get(f"{track}.py")
         if conventional or len(places) == 1:
@@ -167,7 +169,23 @@ def choose(
     return modules, rivals
 
 
-def missing(tracks: tuple[Track, ...], rivals: Mapping[Track, tuple[Module, ...]]) -> str:
+def misnamed(found: Mapping[str, Parsed]) -> dict[Track, str]:
+    """Return what to say of classes that are called otherwise than they must be."""
+    return {
+        track: f"{show(file)}:{line}: class {show(name)} inherits from {wanted}Base. "
+        f"Call it {wanted}."
+        for track, wanted in CLASSES.items()
+        for file, parsed in found.items()
+        if wanted in parsed.misnamed
+        for name, line in [parsed.misnamed[wanted]]
+    }
+
+
+def missing(
+    tracks: tuple[Track, ...],
+    rivals: Mapping[Track, tuple[Module, ...]],
+    otherwise: Mapping[Track, str],
+) -> str:
     for track in tracks:
         if track in rivals:
             places = " and ".join(f"{show(at.file)}:{at.line}" for at in rivals[track][:5])
@@ -175,6 +193,9 @@ def missing(tracks: tuple[Track, ...], rivals: Mapping[Track, tuple[Module, ...]
                 f"Class {CLASSES[track]} is in {places}, and only one can be meant. "
                 f"Call that file {track}.py."
             )
+    for track in tracks:
+        if track in otherwise:
+            return otherwise[track]
     names = " or ".join(CLASSES[track] for track in tracks)
     return f"There is no class {names} in the submission. {_advice(tracks)}"
 

@@ -1,0 +1,163 @@
+"""Which names of `aicomp_sdk` there are, which of them answer, and what is said of the others.
+
+Data, read by `imports`. The layouts of versions 1 to 3 stand side by side; where a module moved,
+both places answer.
+"""
+
+from typing import Final
+
+PEER_VERSION: Final = "3.1.2"
+
+_HOMES: Final = {
+    "contract": """
+        AttackAlgorithmBase AttackCandidate AttackEnvProtocol AttackRunConfig Decision
+        DecisionAction DEFAULT_MAX_TOOL_HOPS EnvInteractionResult GuardrailBase
+        MAX_USER_MESSAGE_CHARS Timebox ToolEvent ToolScope ToolSideEffect Trace
+    """,
+    "clues": """
+        cell_signature CellSignature detect_real_attacks eval_predicates EXFIL_SINKS
+        exfil_payload_arg is_breach is_protected_secret_path payload_exfiltrates_secret
+        PRIVATE_NET_RE SECRET_FILENAME SECRET_MARKER
+    """,
+    "points": """
+        ATTACK_BASELINE_RAW ATTACK_ELITE_RAW ATTACK_NORMALIZATION_ENABLED get_score_breakdown
+        get_score_cell_hash score_attack score_attack_raw score_defense ScoreBreakdown SEVERITY_W
+    """,
+    "baselines": "AllowGuardrail clear_hooks GoExploreAttack OptimalGuardrail RulesGuardrail",
+}
+HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
+"""A name that answers, to the module of this package that has it."""
+
+_ENV_API: Final = """
+    AttackEnvProtocol coerce_env_selection DEFAULT_MAX_TOOL_HOPS DiagnosticsEnv
+    EnvInteractionResult EnvRunDiagnostics EnvSelection MAX_USER_MESSAGE_CHARS
+    parse_env_selection RunDiagnostics validate_interact_args
+"""
+_HOOKS: Final = """
+    attack_hook clear_hooks create_detection_hook create_lpci_cross_session_hook
+    create_lpci_tool_poisoning_hook create_lpci_vector_store_hook create_memory_hook
+    create_payload_injection_hook create_trigger_hook defense_hook get_hook_registry HookCallback
+    HookContext HookRegistry HookResult HookStage poison_tool store_payload
+"""
+_PREDICATES: Final = """
+    eval_predicates EXFIL_SINKS exfil_payload_arg is_breach is_protected_secret_path
+    payload_exfiltrates_secret SECRET_FILENAME SECRET_MARKER
+"""
+_TOOLS: Final = """
+    RuntimeToolSpec ToolCallResult ToolContext ToolDef ToolHandler ToolScope ToolSideEffect
+    ToolSuite
+"""
+_ATTACKING: Final = "AttackAlgorithmBase AttackCandidate AttackRunConfig"
+_DECIDING: Final = "Decision DecisionAction GuardrailBase"
+_CELLS: Final = "cell_signature CellSignature"
+
+MODULES: Final = {
+    module: tuple(names.split())
+    for module, names in {
+        "": f"{_ATTACKING} {_DECIDING} {_ENV_API} {_HOOKS} GymAttackEnv SandboxEnv",
+        "attacks": f"{_ATTACKING} AttackEnvProtocol",
+        "attacks.contracts": f"{_ATTACKING} AttackEnvProtocol DEFAULT_MAX_TOOL_HOPS",
+        "attacks.real_attack_detection": "ACTION_RE detect_real_attacks",
+        "attacks.baselines": "",
+        "attacks.baselines.attacker_goexplore": """
+            AttackAlgorithm DEFAULT_PROMPT_BANK Exemplar GoExploreConfig NovelCell
+            SHELL_PROMPT_BANK
+        """,
+        "attacks.baselines.attack_random": "AttackAlgorithm PROMPTS",
+        "attacks.baselines.guardrail_allow": f"Guardrail {_DECIDING}",
+        "attacks.baselines.guardrail_rules": f"Guardrail PRIVATE_NET_RE SECRET_MARKER {_DECIDING}",
+        "attacks.baselines.shared_archive": "SharedArchive",
+        "cells": _CELLS,
+        "core": f"""
+            {_ENV_API} {_PREDICATES} {_TOOLS} {_CELLS} GymAttackEnv SandboxEnv ToolEvent Trace
+        """,
+        "core.cells": _CELLS,
+        "core.env": f"""
+            {_ENV_API} EnvSnapshot FileBlob FilesystemSnapshot GPTOSSAgent GPTOSSBackend
+            SandboxEnv VulnerableDeterministicAgent
+        """,
+        "core.env.api": _ENV_API,
+        "core.env_api": _ENV_API,
+        "core.predicates": _PREDICATES,
+        "core.tools": f"{_TOOLS} PRIVATE_NET_RE",
+        "core.tools.http": "http_post HTTP_TOOL_DEFS PRIVATE_NET_RE",
+        "core.tools.models": _TOOLS,
+        "core.trace": "ToolEvent Trace",
+        "guardrails": f"{_DECIDING} {_HOOKS} OptimalGuardrail",
+        "guardrails.base": _DECIDING,
+        "guardrails.optimal": f"Guardrail {_DECIDING}",
+        "predicates": _PREDICATES,
+        "scoring": """
+            ATTACK_BASELINE_RAW ATTACK_ELITE_RAW ATTACK_NORMALIZATION_ENABLED get_score_breakdown
+            get_score_cell_hash score_attack score_attack_raw score_defense ScoreBreakdown
+            SEVERITY_W
+        """,
+        "timebox": "Timebox",
+        "utils": "Timebox",
+        "utils.timebox": "Timebox",
+    }.items()
+}
+"""Modules, without the package's own name, of which some names answer."""
+
+RENAMED: Final = {
+    ("attacks.baselines.attacker_goexplore", "AttackAlgorithm"): "GoExploreAttack",
+    ("attacks.baselines.guardrail_allow", "Guardrail"): "AllowGuardrail",
+    ("attacks.baselines.guardrail_rules", "Guardrail"): "RulesGuardrail",
+    ("guardrails.optimal", "Guardrail"): "OptimalGuardrail",
+}
+"""Names that mean something else in each module."""
+
+_MATCH_BRINGS = "a match brings its own"
+_HOOKS_ARE_GONE = (
+    "hooks changed what the tools say, and here nobody writes into the world but the scenario: "
+    "leave them out, and see what a tool said in the guardrail's `observe(name, args, result)`"
+)
+_OUTSIDE = (
+    "a submission is played, and plays nothing itself: use `tiltyard.competition.matches` "
+    "outside of it"
+)
+
+ADVICE: Final = {
+    "core": "the world is on the judge's side: use `env.interact` and what it returns",
+    "SandboxEnv": "an attack is given its environment, and can make no other: use `env`",
+    "core.env.sandbox": "an attack is given its environment, and can make no other: use `env`",
+    "core.env.gym": "there is no Gymnasium in the jail: use `env.interact` instead of `step`",
+    "core.gym_env": "there is no Gymnasium in the jail: use `env.interact` instead of `step`",
+    "GymAttackEnv": "there is no Gymnasium in the jail: use `env.interact` instead of `step`",
+    "core.replay": "replaying is the judge's: return the messages, or `env.reset()` and say them",
+    "core.runtime_history": "use `env.trace`, which has the messages and the calls",
+    "agents": f"{_MATCH_BRINGS} agent, and a submission cannot make one",
+    "evaluation": _OUTSIDE,
+    "evaluation_core": _OUTSIDE,
+    "cli": _OUTSIDE,
+    "hooks": _HOOKS_ARE_GONE,
+    "guardrails.hooks": _HOOKS_ARE_GONE,
+    "guardrails.hooks_simple": _HOOKS_ARE_GONE,
+    "guardrails.hooks_examples": _HOOKS_ARE_GONE,
+    **dict.fromkeys(set(_HOOKS.split()) - {"clear_hooks"}, _HOOKS_ARE_GONE),
+    "attacks": "the shipped attacks have other words and other insides: see docs/attacks.md",
+    "": "it has no counterpart in Tiltyard: see docs/migration.md",
+}
+"""What to do instead, by name or by module; the more exact one holds."""
+
+WITHOUT_ANSWERS: Final = (
+    "agents",
+    "cli",
+    "core.env.gym",
+    "core.env.opaque",
+    "core.env.sandbox",
+    "core.gym_env",
+    "core.replay",
+    "core.runtime_history",
+    "core.tools",
+    "evaluation",
+    "evaluation_core",
+    "guardrails.hooks",
+    "guardrails.hooks_examples",
+    "guardrails.hooks_simple",
+    "hooks",
+)
+"""Modules that can be imported, with all below them, though none of their names answers.
+
+Many a submission imports them at its top and uses them only when it is run as a script.
+"""
