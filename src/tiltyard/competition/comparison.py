@@ -346,7 +346,7 @@ class _Side:
         kept = opponent.submission
         if self._track == "defense" and (kept is None or kept.digest != report.submission.digest):
             raise NotAgainError(f"{self._kept} is not what was played")
-        lodging = Lodging(self._unsafe, tuple(packages_of(ruleset)), spare=0)
+        lodging = Lodging(self._unsafe, tuple(packages_of(ruleset)))
         return lodging.maker(opponent, self._stack)
 
 
