@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help setup bubblewrap demo test check bench format clean
+.PHONY: help setup bubblewrap demo test check bench strategies format clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -47,6 +47,9 @@ check: $(VENV)/.dev  ## Format, lint, types, layers
 
 bench: $(VENV)/.dev  ## Measure speed and memory against the public peer
 	$(BIN)/python bench/run.py
+
+strategies: $(VENV)/.dev bubblewrap  ## Play the example submissions, beside what the design expects
+	$(BIN)/python bench/strategies.py
 
 format: $(VENV)/.dev  ## Format the code
 	$(BIN)/ruff format .
