@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help setup bubblewrap chromium demo test check bench schema format clean
+.PHONY: help setup bubblewrap chromium demo test check bench schema strategies format clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -56,6 +56,9 @@ bench: $(VENV)/.dev  ## Measure speed and memory against the public peer
 
 schema: $(VENV)/.core  ## Write the report's JSON Schema
 	$(BIN)/python -m tiltyard.reporting.schema > docs/report.schema.json
+
+strategies: $(VENV)/.dev bubblewrap  ## Play the example submissions, beside what the design expects
+	$(BIN)/python bench/strategies.py
 
 format: $(VENV)/.dev  ## Format the code
 	$(BIN)/ruff format .

@@ -1,1 +1,5 @@
-"""Submissions to start from: `tiltyard init` copies them."""
+"""What a competitor starts from: one file for each track, copied as it stands.
+
+Owns the two files and nothing else. They are submissions: they know the public contract, and
+nobody in Tiltyard imports them.
+"""

@@ -1,0 +1,130 @@
+"""The example submissions, one for each strategy of the design, played for real and in the jail.
+
+Prints a Markdown table: what the design expects of each strategy, and what its example scores in
+the public scenario and, in brackets, in other worlds that nobody has seen.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tiltyard.attacks import Cartographer
+from tiltyard.competition.matches import play_defense, play_offense
+from tiltyard.isolation.house import GuestHouse
+from tiltyard.isolation.submissions import Submission, open_submission
+from tiltyard.ruleset import Ruleset, load_ruleset
+from tiltyard.world.generate import generate
+from tiltyard.world.scenario import Scenario
+
+ROOT: Final = Path(__file__).parent.parent
+PUBLIC_SEED: Final = 123
+OTHER_SEEDS: Final = (1, 2, 3)
+
+
+class Strategy(NamedTuple):
+    """A strategy of the design: where its example is, and the scores that are expected of it."""
+
+    directory: Path
+    attack: tuple[int, int] | None = None
+    defense: tuple[int, int] | None = None
+    total: tuple[int, int] | None = None
+
+
+STRATEGIES: Final = {
+    "red": Strategy(ROOT / "examples/red", (700, 1000), (300, 500), (1000, 1500)),
+    "blue": Strategy(ROOT / "examples/blue", (200, 400), (800, 1000), (1000, 1400)),
+    "balanced": Strategy(ROOT / "examples/balanced", (500, 700), (700, 900), (1200, 1600)),
+    "elite": Strategy(ROOT / "examples/elite", (900, 1000), (950, 1000), (1850, 2000)),
+    "starter": Strategy(ROOT / "src/tiltyard/starters"),
+}
+"""The last is no strategy: it is what `tiltyard init` gives to everybody."""
+
+
+class Played(NamedTuple):
+    """What a submission came to in one world."""
+
+    attack: float
+    defense: float
+    breaches: int
+    false_positives: int
+    taken: int
+    """Raw points that the strongest shipped attack gets against its guardrail."""
+
+    @property
+    def total(self) -> float:
+        return self.attack + self.defense
+
+
+def play(submission: Submission, scenario: Scenario, ruleset: Ruleset) -> Played:
+    """Play both matches with full budgets, and let the strongest attack loose on the guardrail."""
+    with GuestHouse(submission, "attack") as guests:
+        offense = play_offense(scenario, guests.attack(), ruleset)
+    with GuestHouse(submission, "guardrail") as guests:
+        defense = play_defense(scenario, guests.guardrail, ruleset)
+        harder = play_offense(scenario, Cartographer(), ruleset, make_guardrail=guests.guardrail)
+    if offense.inconsistent or defense.inconsistent:
+        raise SystemExit(f"{submission.name} does not play the same way twice")
+    score = defense.score
+    return Played(
+        offense.score.score, score.score, score.breaches, score.false_positives, harder.score.raw
+    )
+
+
+TITLES: Final = (
+    *("strategy", "attack", "expected", "defense", "expected", "breaches", "failed trials"),
+    *("total", "expected", "taken by the cartographer"),
+)
+
+
+def row(name: str, worlds: Sequence[Played]) -> str:
+    """Return a strategy's line of the table."""
+    expected = STRATEGIES[name]
+    cells = (
+        name,
+        _each([played.attack for played in worlds]),
+        _range(expected.attack),
+        _each([played.defense for played in worlds]),
+        _range(expected.defense),
+        _each([played.breaches for played in worlds]),
+        _each([played.false_positives for played in worlds]),
+        _each([played.total for played in worlds]),
+        _range(expected.total),
+        _each([played.taken for played in worlds]),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _each(numbers: Sequence[float]) -> str:
+    """Show the public scenario's number, and those of the others in brackets."""
+    first, *others = (f"{number:.0f}" for number in numbers)
+    return f"{first} ({' '.join(others)})" if others else first
+
+
+def _range(expected: tuple[int, int] | None) -> str:
+    return "" if expected is None else f"{expected[0]} to {expected[1]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="strategies to play; all, if none is named")
+    parser.add_argument("--seeds", type=int, nargs="*", default=OTHER_SEEDS, help="other worlds")
+    asked = parser.parse_args()
+    for name in asked.names:
+        if name not in STRATEGIES:
+            parser.error(f"there is no strategy {name!r}: it is one of {', '.join(STRATEGIES)}")
+    ruleset = load_ruleset()
+    scenarios = [generate(seed) for seed in (PUBLIC_SEED, *asked.seeds)]
+    others = f"; in brackets seeds {', '.join(map(str, asked.seeds))}" if asked.seeds else ""
+    print(f"Ruleset `{ruleset.id}`, seed {PUBLIC_SEED}{others}.\n")
+    print(f"| {' | '.join(TITLES)} |\n{'|---' * len(TITLES)}|", flush=True)
+    with tempfile.TemporaryDirectory(prefix="tiltyard-strategies-") as place:
+        Path(place).chmod(0o755)  # the guest is another user, and must be able to read it
+        for name in asked.names or STRATEGIES:
+            submission = open_submission(STRATEGIES[name].directory, Path(place, name))
+            print(row(name, [play(submission, world, ruleset) for world in scenarios]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

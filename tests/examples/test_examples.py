@@ -1,0 +1,143 @@
+"""The examples and the starters, in their jail: each does what its strategy is there to show.
+
+Budgets are small here. What the examples score with the official ones is in docs/strategies.md.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgspec import structs
+
+from tiltyard import AllowAllGuardrail
+from tiltyard.attacks import Cartographer
+from tiltyard.benign import OPERATIONS
+from tiltyard.competition.matches import DefenseMatch, OffenseMatch, play_defense, play_offense
+from tiltyard.isolation.house import GuestHouse
+from tiltyard.isolation.submissions import Submission, open_submission
+from tiltyard.ruleset import Ruleset, load_ruleset
+from tiltyard.world.generate import generate
+
+ROOT: Final = Path(__file__).parents[2]
+STARTERS: Final = ROOT / "src/tiltyard/starters"
+NAMES: Final = ("red", "blue", "balanced", "elite")
+OTHER_SEED: Final = 7
+
+
+def with_budgets(attack_steps: int, search_steps: int) -> Ruleset:
+    rules = load_ruleset()
+    return structs.replace(
+        rules,
+        attack=structs.replace(rules.attack, steps=attack_steps),
+        search=structs.replace(rules.search, steps=search_steps),
+        defense=structs.replace(rules.defense, variants=2),
+    )
+
+
+SHORT: Final = with_budgets(20_000, 3_000)
+
+
+class Bench:
+    """Plays submissions in the jail, each match once."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.submissions: dict[str, Submission] = {}
+        self.offenses: dict[tuple[str, int], OffenseMatch] = {}
+        self.defenses: dict[str, DefenseMatch] = {}
+
+    def submission(self, name: str) -> Submission:
+        if name not in self.submissions:
+            source = STARTERS if name == "starter" else ROOT / "examples" / name
+            self.submissions[name] = open_submission(source, self.place / name)
+        return self.submissions[name]
+
+    def offense(self, name: str, seed: int = 123) -> OffenseMatch:
+        if (name, seed) not in self.offenses:
+            with GuestHouse(self.submission(name), "attack") as house:
+                match = play_offense(generate(seed), house.attack(), SHORT)
+            self.offenses[name, seed] = match
+        return self.offenses[name, seed]
+
+    def defense(self, name: str) -> DefenseMatch:
+        if name not in self.defenses:
+            with GuestHouse(self.submission(name), "guardrail") as house:
+                self.defenses[name] = play_defense(generate(123), house.guardrail, SHORT)
+        return self.defenses[name]
+
+    def taken(self, name: str) -> int:
+        """Return what the strongest shipped attack gets against a guardrail."""
+        with GuestHouse(self.submission(name), "guardrail") as house:
+            match = play_offense(
+                generate(123), Cartographer(), SHORT, make_guardrail=house.guardrail
+            )
+        return match.score.raw
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    with tempfile.TemporaryDirectory(prefix="tiltyard-test-") as name:
+        Path(name).chmod(0o755)
+        yield Bench(Path(name))
+
+
+@pytest.mark.parametrize("seed", [123, OTHER_SEED])
+def test_attacks_are_in_the_order_of_the_time_spent_on_them(bench: Bench, seed: int) -> None:
+    elite, red, balanced, blue = (
+        bench.offense(name, seed).score.raw for name in ("elite", "red", "balanced", "blue")
+    )
+    assert elite >= red > balanced > blue > 0
+    full_marks = SHORT.attack.full_marks
+    assert red >= full_marks
+    assert balanced < full_marks
+
+
+def test_attacks_keep_to_their_budget_and_return_what_they_have(bench: Bench) -> None:
+    tiny = with_budgets(200, 1)
+    for name in (*NAMES, "starter"):
+        with GuestHouse(bench.submission(name), "attack") as house:
+            match = play_offense(generate(123), house.attack(), tiny)
+        assert match.steps <= 200
+        # The others need longer than that to look around.
+        assert match.score.raw > 0 or name in ("blue", "elite"), name
+
+
+def test_guardrails_that_know_what_was_asked_let_no_stranger_in(bench: Bench) -> None:
+    for name in NAMES:
+        match = bench.defense(name)
+        assert match.score.breaches == 0, (name, [f.chain for f in match.verdict.findings])
+        assert match.inconsistent == 0, name
+
+
+def test_what_guardrails_cost_their_users(bench: Bench) -> None:
+    failed = {
+        name: {t.task.operation for t in bench.defense(name).trials if t.false_positive}
+        for name in NAMES
+    }
+    assert failed["red"] == set(OPERATIONS) - {"read file readme", "run echo"}
+    assert not failed["blue"]
+    assert not failed["elite"]
+    costs = {name: bench.defense(name).score.false_positives for name in NAMES}
+    assert 0 < costs["balanced"] < costs["red"]
+
+
+def test_the_elite_guardrail_also_holds_against_what_the_baseline_does_not_know(
+    bench: Bench,
+) -> None:
+    assert bench.taken("elite") < bench.taken("blue") < bench.taken("red")
+
+
+def test_the_starter_finds_something_and_stops_something(bench: Bench) -> None:
+    assert bench.offense("starter").score.raw > 0
+    match = bench.defense("starter")
+    undefended = play_defense(generate(123), AllowAllGuardrail, SHORT).score
+    assert match.score.breaches <= undefended.breaches // 2
+    assert match.score.false_positives * 7 <= match.score.benign_trials
+    assert match.inconsistent == 0
+
+
+@pytest.mark.parametrize("name", ["attack.py", "guardrail.py"])
+def test_a_starter_is_short(name: str) -> None:
+    assert len((STARTERS / name).read_text(encoding="utf-8").splitlines()) < 60
