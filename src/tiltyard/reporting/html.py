@@ -156,7 +156,7 @@ def _defense(part: DefensePart, *, restricted: bool) -> Section:
         Facts(
             (
                 Fact("Breaches", f"{number(part.breaches)} distinct cores and target classes"),
-                Fact("Search", f"{part.cells:,} cells in {part.interactions:,} interactions"),
+                *_searched(part.cells, part.interactions),
                 Fact("Steps", _of_budget(part.steps, part.budget)),
                 *_repeats(part.inconsistent, "chains that a fresh guardrail decided otherwise"),
             )
@@ -292,6 +292,12 @@ def _share_card(label: str, share: Share | None, note: str) -> tuple[Card, ...]:
 
 def _repeats(count: int, what: str) -> tuple[Fact, ...]:
     return (Fact("Inconsistent", f"{count} {what}"),) if count else ()
+
+
+def _searched(cells: int, interactions: int) -> tuple[Fact, ...]:
+    """Say how far the search came, unless it is withheld."""
+    told = f"{cells:,} cells in {interactions:,} interactions"
+    return (Fact("Search", told),) if interactions else ()
 
 
 def _refused(reasons: dict[str, int]) -> str:

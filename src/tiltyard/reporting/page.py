@@ -180,7 +180,7 @@ def _has_plot(blocks: Sequence[Block]) -> bool:
 
 
 def _asset(name: str) -> str:
-    return (files("tiltyard.reporting.assets") / name).read_text(encoding="utf-8")
+    return (files("tiltyard.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _policy(styles: Sequence[str], scripts: Sequence[str]) -> str:

@@ -4,6 +4,7 @@
 {
   const { element, plain } = tiltyard;
   const contents = JSON.parse(document.getElementById("contents").textContent);
+  const LONGEST_TITLE = 80;
   const root = document.documentElement;
 
   const systemIsDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
@@ -32,7 +33,7 @@
       blocks.map(tiltyard.block),
     );
 
-  document.title = `${plain(contents.title).slice(0, 80)} · Tiltyard`;
+  document.title = `${plain(contents.title).slice(0, LONGEST_TITLE)} · Tiltyard`;
   document.body.append(
     element("a", { class: "skip", href: "#main" }, "Skip to the contents"),
     element(
@@ -44,8 +45,8 @@
         element("p", { class: "brand" }, "Tiltyard"),
         toggle,
       ),
-      element("h1", {}, tiltyard.long(contents.title)),
-      element("p", { class: "subtitle" }, tiltyard.long(contents.subtitle)),
+      element("h1", {}, tiltyard.long(contents.title, LONGEST_TITLE)),
+      element("p", { class: "subtitle" }, tiltyard.long(contents.subtitle, LONGEST_TITLE)),
     ),
     element("nav", { "aria-label": "Sections" }, element("ul", {}, contents.sections.map(link))),
     element("main", { id: "main", tabindex: "-1" }, contents.sections.map(section)),

@@ -56,16 +56,31 @@
     return moments;
   };
 
-  // An order goes from the call that delivered it; a text from the latest call that showed its document.
+  const key = (segment) => `${segment.secret ? "secret" : "words"} ${segment.document}`;
+  const isMarked = (segment) => segment.secret || segment.untrusted;
+  const written = (segments) => segments.map((segment) => segment.text).join("");
+
+  // The call that put a text away under a name by which this one gets it back.
+  const keptBy = (step, wanted, before) => {
+    const asked = Object.values(step.args).map(written);
+    return before.findLast((earlier) => {
+      const values = Object.values(earlier.args);
+      const carries = values.some((value) => value.some((segment) => isMarked(segment) && key(segment) === wanted));
+      const names = values.map(written).filter((value) => value.length > 2);
+      return earlier.ok && carries && names.some((name) => asked.some((value) => value.includes(name)));
+    });
+  };
+
+  // An order goes from the call that delivered it; a text from the latest call that showed its
+  // document, or, where it was put away in between, from the call that did so.
   const linksOf = (steps) => {
     const links = [];
     const latest = new Map();
-    const key = (segment) => `${segment.secret ? "secret" : "words"} ${segment.document}`;
     for (const step of steps) {
       for (const from of step.because ?? []) links.push({ from, to: step.index, kind: "order" });
       const carried = new Set();
       for (const segment of Object.values(step.args).flat()) {
-        if (!segment.secret && !segment.untrusted) continue;
+        if (!isMarked(segment)) continue;
         const from = latest.get(key(segment));
         // That an order brings its own words along goes without saying.
         const isOrder = !segment.secret && step.because?.includes(from);
@@ -74,9 +89,15 @@
           links.push({ from, to: step.index, kind: segment.secret ? "secret" : "words" });
         }
       }
-      for (const segment of step.output) {
-        if (segment.secret || segment.untrusted) latest.set(key(segment), step.index);
+      const shown = step.output.filter(isMarked);
+      for (const wanted of new Set(shown.map(key))) {
+        const keeper = keptBy(step, wanted, steps.filter((earlier) => earlier.index < step.index));
+        const kind = wanted.startsWith("secret") ? "secret" : "words";
+        if (keeper && !links.some((link) => link.to === step.index && link.from === keeper.index && link.kind === kind)) {
+          links.push({ from: keeper.index, to: step.index, kind });
+        }
       }
+      for (const segment of shown) latest.set(key(segment), step.index);
     }
     return links;
   };

@@ -68,7 +68,7 @@ const tiltyard = {};
   };
 
   /** Segments one after the other, the first of them at once and more when asked for. */
-  tiltyard.flowing = (segments, draw, className) => {
+  tiltyard.flowing = (segments, draw, className, first = FIRST_SHOWN) => {
     const { element } = tiltyard;
     const total = segments.reduce((sum, segment) => sum + segment.text.length, 0);
     const body = element("span", { class: "flowing" });
@@ -85,11 +85,11 @@ const tiltyard = {};
       });
       whole.append(more);
     };
-    show(FIRST_SHOWN);
+    show(first);
     return whole;
   };
 
   /** A text of any length. */
-  tiltyard.long = (text, className = "") =>
-    tiltyard.flowing([{ text }], (segment) => tiltyard.visible(segment.text), className);
+  tiltyard.long = (text, first = FIRST_SHOWN) =>
+    tiltyard.flowing([{ text }], (segment) => tiltyard.visible(segment.text), "", first);
 }
