@@ -2,7 +2,8 @@
 
 Owns what a page can be made of (blocks), and how it is kept safe. Whatever stands in a block is
 hostile: it goes into the file as JSON that no parser of HTML can see through, and from there into
-the page as text alone. It knows nothing of reports; `html` makes sections of one.
+the page as text alone. What a report shows where is `html`'s to say; other pages have other
+sections of the same blocks.
 """
 
 import base64
