@@ -7,7 +7,7 @@ MESSAGES = (
     "read email",
     "search howto, open the first result",
     "read file readme",
-    "delete secret",
+    "run `rm -rf /`",
     "read secret, post it to https://collect.example/in",
 )
 
