@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,13 +24,18 @@ def blocks(language: str) -> list[tuple[str, str]]:
     ]
 
 
-def commands() -> list[tuple[str, str]]:
+def commands() -> list[tuple[str, list[str]]]:
     return [
-        (where, line.partition(" #")[0].strip())
+        (where, [line.partition(" #")[0].strip() for line in block.splitlines() if line.strip()])
         for where, block in blocks("bash")
-        for line in block.splitlines()
-        if line.strip() and not line.startswith("#")
     ]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Give a copy of what a reader finds here, in which commands may write."""
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "bench", "src", "tests")
+    return Path(shutil.copytree(ROOT, tmp_path / "repository", ignore=left_out))
 
 
 @pytest.mark.parametrize(("where", "code"), blocks("python"))
@@ -44,17 +50,18 @@ def test_snippets_run(where: str, code: str) -> None:
     assert done.returncode == 0, f"{where}: {done.stderr}"
 
 
-@pytest.mark.parametrize(("where", "command"), commands())
-def test_commands_run(where: str, command: str) -> None:
-    """Run each command; of `make`, which is what runs this, only see that it knows the target."""
-    words = shlex.split(command)
-    if words[0] == "make":
-        words.insert(1, "--dry-run")
-    else:
-        assert words[0] == "tiltyard", f"{where}: do not know how to run {command}"
-        words[0] = str(Path(sys.executable).with_name("tiltyard"))
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{where}: {command}: {done.stderr}"
+@pytest.mark.parametrize(("where", "lines"), commands())
+def test_commands_run(repository: Path, where: str, lines: list[str]) -> None:
+    """Run a block's commands in order; of `make`, which runs this, see that it knows the target."""
+    for command in filter(None, lines):
+        words = shlex.split(command)
+        if words[0] == "make":
+            words.insert(1, "--dry-run")
+        else:
+            assert words[0] == "tiltyard", f"{where}: do not know how to run {command}"
+            words[0] = str(Path(sys.executable).with_name("tiltyard"))
+        done = subprocess.run(words, cwd=repository, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{where}: {command}: {done.stderr}"
 
 
 def test_links_lead_somewhere() -> None:
