@@ -275,13 +275,13 @@ def test_the_command_prints_a_matrix(place: Path) -> None:
     assert (told["pairings"][3]["raw"], told["pairings"][3]["score"]) == (10, 25)
     assert told["budget"] == "quick"
     shown = tournament(*entrants)
-    assert "25.0 (10)" in shown.stdout
+    assert "25 (10)" in shown.stdout
     assert "failed (run)" in shown.stdout
     assert "raises against data flow: run: OSError: [b]" in shown.stdout
     markdown = tournament(*entrants, "--markdown").stdout
     assert "| attack | allow-all | data flow | total |" in markdown
     row = next(line for line in markdown.splitlines() if line.startswith("| simple prompts"))
-    assert "25.0 (10)" in row
+    assert "25 (10)" in row
 
 
 def test_a_tournament_in_which_nothing_was_played_ends_with_1(place: Path) -> None:
