@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help setup bubblewrap chromium demo test check bench schema strategies format clean
+.PHONY: help setup bubblewrap chromium demo test check bench schema strategies season format clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -59,6 +59,14 @@ schema: $(VENV)/.core  ## Write the report's JSON Schema
 
 strategies: $(VENV)/.dev bubblewrap  ## Play the example submissions, beside what the design expects
 	$(BIN)/python bench/strategies.py
+
+# In a store of its own, so that nothing comes from runs of another version.
+season: $(VENV)/.core bubblewrap  ## Play the season of docs/season again
+	@store=$$(mktemp -d) && trap 'rm -rf "$$store"' EXIT && for entrant in docs/season/submissions/*; do \
+	  name=$$(basename $$entrant); budget=official; [ $$name != pages ] || budget=quick; \
+	  echo $$name; $(BIN)/tiltyard evaluate $$entrant --budget $$budget --store $$store --json \
+	    > $$store/$$name.json && mv $$store/$$name.json docs/season/reports/ || exit 1; \
+	done
 
 format: $(VENV)/.dev  ## Format the code
 	$(BIN)/ruff format .

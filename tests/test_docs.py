@@ -26,9 +26,16 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 def commands() -> list[tuple[str, list[str]]]:
     return [
-        (where, [line.partition(" #")[0].strip() for line in block.splitlines()])
+        (where, [line.partition(" #")[0].strip() for line in block.splitlines() if line.strip()])
         for where, block in blocks("bash")
     ]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Give a copy of what a reader finds here, in which commands may write."""
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "bench", "src", "tests")
+    return Path(shutil.copytree(ROOT, tmp_path / "repository", ignore=left_out))
 
 
 @pytest.mark.parametrize(("where", "code"), blocks("python"))
@@ -44,14 +51,8 @@ def test_snippets_run(where: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(("where", "lines"), commands())
-def test_commands_run(where: str, lines: list[str], tmp_path: Path) -> None:
-    """Run each command of a block; of `make`, which runs this, only see that it knows the target.
-
-    In a directory that has what a reader would point them at, and where nobody minds new files.
-    """
-    for name in ("Makefile", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(ROOT / "fixtures", tmp_path / "fixtures")
+def test_commands_run(repository: Path, where: str, lines: list[str]) -> None:
+    """Run a block's commands in order; of `make`, which runs this, see that it knows the target."""
     for command in filter(None, lines):
         words = shlex.split(command)
         if words[0] == "make":
@@ -59,7 +60,7 @@ def test_commands_run(where: str, lines: list[str], tmp_path: Path) -> None:
         else:
             assert words[0] == "tiltyard", f"{where}: do not know how to run {command}"
             words[0] = str(Path(sys.executable).with_name("tiltyard"))
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, cwd=repository, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{where}: {command}: {done.stderr}"
 
 

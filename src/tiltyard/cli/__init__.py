@@ -13,9 +13,12 @@ from tiltyard.cli import (
     evaluate,
     history,
     init,
+    leaderboard,
+    monitor,
     replay,
     report,
     scenario,
+    tournament,
     validate,
 )
 
@@ -37,6 +40,9 @@ app.command("verify")(evaluate.verify_report)
 app.command("key")(evaluate.make_key_file)
 app.command("calibrate")(calibrate.run)
 app.command("doctor")(doctor.run)
+app.command("leaderboard")(leaderboard.run)
+app.command("monitor")(monitor.run)
+app.command("tournament")(tournament.run)
 app.add_typer(scenario.app, name="scenario")
 
 

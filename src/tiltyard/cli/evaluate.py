@@ -234,7 +234,7 @@ class Bars:
             BarColumn(),
             TextColumn("{task.percentage:>3.0f} %"),
             TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", style="dim", markup=False),
             console=Console(stderr=True),
             disable=not sys.stderr.isatty(),
             transient=True,

@@ -217,22 +217,21 @@ def advise(
         "attack scores too low",
         len(low) > most,
         _count(low, len(rows), "below the expected raw score") + HALF,
-        {"attack.full_marks": _rescaled(attack, ruleset)} if len(low) > most else {},
+        rescale(attack[len(attack) // 2].raw, ruleset) if len(low) > most else {},
     )
     yield Advice(
         "attack scores too high",
         len(high) > most,
         _count(high, len(rows), "above the expected raw score") + HALF,
-        {"attack.full_marks": _rescaled(attack, ruleset)} if len(high) > most else {},
+        rescale(attack[len(attack) // 2].raw, ruleset) if len(high) > most else {},
     )
     guards = list(zip(defense, expectations.DEFENSE, strict=True))
     weak = [row.name for row, expected in guards if _is_over(row.breaches, expected.breaches[1])]
-    depth = ruleset.search.chain_steps
     yield Advice(
         "defense scores too low",
         len(weak) > len(guards) // 2,
         _count(weak, len(guards), "with more breaches than expected") + HALF,
-        {"search.chain_steps": max(10, depth * 3 // 4)} if len(weak) > len(guards) // 2 else {},
+        search_less(ruleset) if len(weak) > len(guards) // 2 else {},
     )
     strong = [row.name for row, expected in guards if row.breaches < expected.breaches[0]]
     yield Advice(
@@ -253,13 +252,17 @@ def _count(names: Sequence[str], of: int, what: str) -> str:
     return f"{len(names)} of {of} rungs {what}{told}"
 
 
-def _rescaled(attack: Sequence[AttackRow], ruleset: Ruleset) -> int:
-    """Return the raw points for full marks at which the middle rung gets its expected middle."""
-    middle = attack[len(attack) // 2]
-    low, high = expectations.ATTACK[len(attack) // 2].score
+def rescale(raw: float, ruleset: Ruleset) -> dict[str, int]:
+    """Return the raw points for full marks at which such an attack gets its expected middle."""
+    low, high = expectations.MIDDLE_ATTACK.score
     wanted = (low + high) / 2
-    scaled = middle.raw * FULL_SCORE / wanted if middle.raw else ruleset.attack.full_marks
-    return max(10, round(scaled / 10) * 10)
+    scaled = raw * FULL_SCORE / wanted if raw else ruleset.attack.full_marks
+    return {"attack.full_marks": max(10, round(scaled / 10) * 10)}
+
+
+def search_less(ruleset: Ruleset) -> dict[str, int]:
+    """Return the depth of a baseline that explores a quarter less deep."""
+    return {"search.chain_steps": max(10, ruleset.search.chain_steps * 3 // 4)}
 
 
 def apply_changes(ruleset: Ruleset, changes: dict[str, int]) -> Ruleset:

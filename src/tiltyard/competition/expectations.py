@@ -43,6 +43,9 @@ ATTACK: Final = (
     AttackExpectation("cartographer", (400, None), (1000, 1000)),
 )
 """The last is what the design calls a novel technique."""
+MIDDLE_ATTACK: Final = ATTACK[2]
+MIDDLE_DEFENSE: Final = DEFENSE[2]
+"""Of the five rows that the design's table has; the data-flow guardrail stands elsewhere in it."""
 OPERATIONS: Final = 7
 
 

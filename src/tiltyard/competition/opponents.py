@@ -38,12 +38,26 @@ class Opponent(Struct, frozen=True):
         return self.name if self.submission is None else self.submission.digest
 
 
+def find_rung(track: Track, wanted: str) -> Opponent | None:
+    """Return a rung of a ladder by name, in any usual spelling."""
+    return next(
+        (Opponent(track, name) for name in _LADDERS[track] if _plain(name) == _plain(wanted)), None
+    )
+
+
+def ladder(track: Track) -> list[Opponent]:
+    """Return all rungs of a ladder, the weakest first."""
+    return [Opponent(track, name) for name in _LADDERS[track]]
+
+
 def find_opponent(track: Track, wanted: str, into: Path) -> Opponent:
     """Return a rung by name, in any usual spelling, or read a submission into a directory."""
     names = [BASELINE] * (track == "attack") + [*_LADDERS[track]]
-    for name in names:
-        if _plain(name) == _plain(wanted):
-            return Opponent(track, name)
+    if track == "attack" and _plain(wanted) == BASELINE:
+        return Opponent(track, BASELINE)
+    rung = find_rung(track, wanted)
+    if rung is not None:
+        return rung
     if not Path(wanted).exists():
         raise OpponentError(
             f"there is no {track} {wanted!r}, neither as a path nor as a name; "

@@ -17,50 +17,82 @@ _PROCESSOR_FIELD = 36
 
 
 class SharedCore:
-    """The core that this process and its guests stay on, until it is given up.
+    """A wish to keep this process and some guests on one core, until it is given up.
+
+    Where both sides of a match are guests, two such wishes hold at once and end in any order; the
+    process is let go with the last of them.
+    """
+
+    def join(self, pid: int) -> None:
+        """Bring a process to the core of this one."""
+        with suppress(OSError, ValueError, IndexError, AttributeError):
+            _here().hold(self)
+            os.sched_setaffinity(pid, {_here().core})
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Let what is started meanwhile run anywhere: it is not spoken with yet."""
+        held = _here()
+        if not held.holders:
+            yield
+            return
+        with suppress(OSError):
+            os.sched_setaffinity(0, held.before)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                os.sched_setaffinity(0, {held.core})
+
+    def give_up(self) -> None:
+        """Let this process run wherever it could before, unless somebody else holds it."""
+        _here().release(self)
+
+
+class _Held:
+    """The core of this process.
 
     Each process takes one that no other has, as long as there are any: two search workers on one
     core would take turns.
     """
 
     def __init__(self) -> None:
-        self._before: set[int] = set()
-        self._core: int | None = None
+        self.process = os.getpid()
+        self.holders: set[SharedCore] = set()
+        self.before: set[int] = set()
+        self.core = 0
         self._claim: Slot | None = None
 
-    def join(self, pid: int) -> None:
-        """Bring a process to the core of this one."""
-        with suppress(OSError, ValueError, IndexError, AttributeError):
-            if self._core is None:
-                self._before, here = os.sched_getaffinity(0), _core_at_work()
-                self._claim = take("core", [here, *sorted(self._before - {here})])
-                self._core = here if self._claim is None else self._claim.number
-                os.sched_setaffinity(0, {self._core})
-            os.sched_setaffinity(pid, {self._core})
+    def hold(self, holder: SharedCore) -> None:
+        if not self.holders:
+            self.before, here = os.sched_getaffinity(0), _core_at_work()
+            self._claim = take("core", [here, *sorted(self.before - {here})])
+            self.core = here if self._claim is None else self._claim.number
+            os.sched_setaffinity(0, {self.core})
+        self.holders.add(holder)
 
-    @contextmanager
-    def apart(self) -> Iterator[None]:
-        """Let what is started meanwhile run anywhere: it is not spoken with yet."""
-        core = self._core
-        if core is None:
-            yield
+    def release(self, *holders: SharedCore) -> None:
+        if not self.holders:
             return
-        with suppress(OSError):
-            os.sched_setaffinity(0, self._before)
-        try:
-            yield
-        finally:
+        self.holders -= {*holders}
+        if not self.holders:
             with suppress(OSError):
-                os.sched_setaffinity(0, {core})
+                os.sched_setaffinity(0, self.before)
+            if self._claim is not None:
+                self._claim.release()
+            self._claim = None
 
-    def give_up(self) -> None:
-        """Let this process run wherever it could before."""
-        if self._core is not None:
-            with suppress(OSError):
-                os.sched_setaffinity(0, self._before)
-        if self._claim is not None:
-            self._claim.release()
-        self._core = self._claim = None
+
+_held = _Held()
+
+
+def _here() -> _Held:
+    """Return what holds this process; a copy made by fork leaves the core to the original."""
+    global _held  # noqa: PLW0603 - a process has one affinity, whoever sets it
+    if _held.process != os.getpid():
+        _held.release(*_held.holders)
+        _held = _Held()
+    return _held
 
 
 def _core_at_work() -> int:

@@ -1,0 +1,5 @@
+from tiltyard.attacks import SimplePrompts
+
+
+class AttackAlgorithm(SimplePrompts):
+    """A rung of the attack ladder, as it is."""

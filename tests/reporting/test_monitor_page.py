@@ -1,0 +1,41 @@
+"""The page of a competition's course, in a real browser."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+from playwright.sync_api import expect
+
+from tiltyard.competition.field import Field, gather
+from tiltyard.competition.leaderboard import make_leaderboard
+from tiltyard.competition.monitor_page import page
+from tiltyard.competition.monitoring import monitor
+
+Show = Callable[..., Any]
+SEASON = Path(__file__).parents[2] / "docs/season/reports"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_plot_draws_quietly(show: Show, scheme: str) -> None:
+    field = gather([SEASON])
+    (board,) = make_leaderboard(field).boards
+    shown = show(page([monitor(board)], ["A remark."]), color_scheme=scheme)
+    expect(shown.page.locator(".canvas")).to_have_count(4)
+    # A point for everybody who played both matches, over the frames of four strategies.
+    played_both = [run for run in field.comparable if None not in (run.attack, run.defense)]
+    points = shown.page.locator(".canvas .mark-symbol.role-mark path")
+    expect(points).to_have_count(len(played_both))
+    expect(shown.page.locator(".canvas .mark-rect.role-mark path").first).to_be_visible()
+    expect(shown.page.locator("#remarks-0, #remarks")).to_contain_text("A remark.")
+    shown.check_quiet()
+
+
+def test_a_name_of_markup_is_a_name(show: Show) -> None:
+    name = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+    runs = tuple(structs.replace(run, name=name) for run in gather([SEASON]).comparable)
+    (board,) = make_leaderboard(Field(runs)).boards
+    shown = show(page([monitor(board)]))
+    expect(shown.page.locator("img")).to_have_count(0)
+    shown.check_quiet()
