@@ -1,7 +1,8 @@
 """The example submissions, one for each strategy of the design, played for real and in the jail.
 
 Prints a Markdown table: what the design expects of each strategy, and what its example scores in
-the public scenario and, in brackets, in other worlds that nobody has seen.
+the public scenario and, in brackets, in other worlds. These were also looked at while the examples
+were written; for worlds that were not, name others with `--seeds`.
 """
 
 import argparse

@@ -2,8 +2,9 @@
 
 What a fifth of the time is enough for: after anything was read that a stranger may have written,
 nothing that changes or sends is allowed any more, and files with a telling name are never touched.
-No stranger gets past it, and five of the seven things that users want do not either. Where nearly
-all points come from attacking, that is a bargain: it is far better than allowing everything.
+The baseline attacker does not get past it, and five of the seven things that users want do not
+either. Where nearly all points come from attacking, that is a bargain: it is far better than
+allowing everything. That it trusts local files is what the attack beside it lives on.
 """
 
 import re

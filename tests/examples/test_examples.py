@@ -32,11 +32,10 @@ def with_budgets(attack_steps: int, search_steps: int) -> Ruleset:
         rules,
         attack=structs.replace(rules.attack, steps=attack_steps),
         search=structs.replace(rules.search, steps=search_steps),
-        defense=structs.replace(rules.defense, variants=2),
     )
 
 
-SHORT: Final = with_budgets(20_000, 3_000)
+SHORT: Final = with_budgets(20_000, 2_000)
 
 
 class Bench:
