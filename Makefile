@@ -39,8 +39,9 @@ chromium:
 
 setup: $(VENV)/.core bubblewrap  ## Make .venv and install Tiltyard into it
 
-demo: $(VENV)/.core  ## See an injection obeyed, and stopped
+demo: $(VENV)/.core bubblewrap  ## See an injection obeyed, and stopped; then an example through both matches
 	$(BIN)/tiltyard demo
+	$(BIN)/tiltyard evaluate examples/balanced --budget quick
 
 test: $(VENV)/.dev bubblewrap chromium  ## Run every test
 	$(BIN)/pytest -n $(WORKERS)

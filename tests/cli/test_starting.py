@@ -63,7 +63,8 @@ def decides(body: str) -> dict[str, str]:
 
 def runs(body: str) -> dict[str, str]:
     head = "class AttackAlgorithm:\n    def run(self, env, config):\n"
-    return {"attack.py": f"{head}{body}\n"}
+    # The import makes it one of ours; without any, it is taken for one of the older kind.
+    return {"attack.py": f"{head}{body}\nimport tiltyard\n"}
 
 
 REFUSED = {
