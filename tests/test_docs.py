@@ -26,7 +26,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 def commands() -> list[tuple[str, list[str]]]:
     return [
-        (where, [line.partition(" #")[0].strip() for line in block.splitlines() if line.strip()])
+        (where, [f" {line}".partition(" #")[0].strip() for line in block.splitlines()])
         for where, block in blocks("bash")
     ]
 
