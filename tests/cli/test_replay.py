@@ -5,6 +5,8 @@ import pty
 import select
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -166,6 +168,10 @@ class Terminal:
         return shown
 
     def press(self, key: str) -> None:
+        """Press a key once the command listens: what is typed before is thrown away."""
+        while termios.tcgetattr(self._ours)[3] & termios.ICANON:
+            assert self._process.poll() is None
+            time.sleep(0.01)
         os.write(self._ours, key.encode())
 
     def end(self) -> int:

@@ -92,6 +92,20 @@ def test_cells_are_gained_and_lost_as_the_reports_have_them(before: Run, after: 
     assert len(told.having("defense", "lost")) == len(_defense(before).found)
 
 
+def test_chains_of_an_attack_are_followed_past_another_opponent(before: Run) -> None:
+    """The attack lost everything: to a better guardrail, and that tells where."""
+    setting = structs.replace(before.report.setting, offense_opponent="reference")
+    nothing = structs.replace(_attack(before), found=())
+    other = structs.replace(before.report, attack=nothing, setting=setting)
+    lost = compare(before, Run(other, before.directory)).having("offense", "lost")
+    flipped = [one.parting for one in lost if one.parting and one.parting.what == "decision"]
+    assert flipped
+    assert all(one.followed for one in lost)
+    for parting in flipped:
+        assert parting.before is not None
+        assert parting.before.decision == "allow"
+
+
 def test_false_positives_are_told_task_by_task(before: Run, after: Run) -> None:
     told = compare(before, after)
     failing = [row for row in _defense(after).trials if row.false_positive]

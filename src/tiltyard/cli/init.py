@@ -1,5 +1,6 @@
 """`tiltyard init`: a submission to start from."""
 
+import shlex
 from enum import StrEnum
 from importlib import resources
 from pathlib import Path
@@ -52,7 +53,7 @@ def run(
         refuse(f"{directory} cannot be written to: {error.strerror}", WRONG_USE)
     for path in written:
         typer.echo(f"written: {shown(path)}")
-    place = shown(directory)
+    place = shown(shlex.quote(str(directory)))
     typer.echo(
         "\nNext, change it and see what it does:\n"
         f"  tiltyard validate {place}                 what would be refused, in seconds\n"
