@@ -1,7 +1,12 @@
 """`tiltyard replay`: a finding's trace, step by step."""
 
+import os
+import select
 import sys
-from collections.abc import Iterator, Sequence
+import termios
+import tty
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from typing import Annotated, Final
 
@@ -25,7 +30,8 @@ from tiltyard.reporting.schema import Finding, Report, Segment, Step
 _KEYS: Final = "Enter or n: next   p: previous   q: quit"
 _NEXT: Final = frozenset({"\r", "\n", " ", "n", "j", "\x1b[C", "\x1b[B"})
 _PREVIOUS: Final = frozenset({"p", "k", "\x1b[D", "\x1b[A"})
-_QUIT: Final = frozenset({"q", "\x1b", "\x03", "\x04"})
+_QUIT: Final = frozenset({"", "q", "\x1b", "\x04"})
+_REST_OF_A_KEY_SECONDS: Final = 0.05
 _DECISIONS: Final = {"allow": "green", "deny": "bold red", "confirm": "bold yellow"}
 
 
@@ -148,20 +154,35 @@ def _block(title: str, rows: Sequence[tuple[str, Text]], *marks: str) -> Rendera
 
 def _step_through(console: Console, head: RenderableType, stops: Sequence[RenderableType]) -> None:
     at = 0
-    while True:
-        console.clear()
-        console.print(head)
-        console.print(stops[at])
-        console.print(Text(f"\n{at + 1} of {len(stops)}   {_KEYS}", "reverse"))
-        try:
-            key = typer.getchar()
-        except (KeyboardInterrupt, EOFError):
-            return
-        if key in _QUIT:
-            return
-        if key in _PREVIOUS:
-            at = max(0, at - 1)
-        elif key in _NEXT:
-            at += 1
-            if at == len(stops):
+    with _keys() as next_key, suppress(KeyboardInterrupt):
+        while at < len(stops):
+            console.clear()
+            console.print(head)
+            console.print(stops[at])
+            console.print(Text(f"\n{at + 1} of {len(stops)}   {_KEYS}", "reverse"))
+            key = next_key()
+            if key in _QUIT:
                 return
+            if key in _PREVIOUS:
+                at = max(0, at - 1)
+            elif key in _NEXT:
+                at += 1
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[], str]]:
+    """Give keys as they are pressed. None is lost, however fast they come."""
+    terminal = sys.stdin.fileno()
+
+    def next_key() -> str:
+        key = os.read(terminal, 1)
+        if key == b"\x1b" and select.select([terminal], [], [], _REST_OF_A_KEY_SECONDS)[0]:
+            key += os.read(terminal, 2)
+        return key.decode("utf-8", "replace")
+
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+    try:
+        yield next_key
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
