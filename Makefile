@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help setup bubblewrap chromium demo test check bench schema strategies season format clean
+.PHONY: help setup bubblewrap chromium demo test check bench docs schema strategies season format clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -21,7 +21,7 @@ $(VENV)/.core: pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.core
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/pip install --quiet --disable-pip-version-check --group dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --group dev --group docs
 	@touch $@
 
 # Level A of the jail needs it. Without it everything else still works, so this never fails.
@@ -55,6 +55,10 @@ check: $(VENV)/.dev  ## Format, lint, types, layers
 bench: $(VENV)/.dev  ## Measure speed and memory against the public peer
 	$(BIN)/python bench/run.py
 
+docs: $(VENV)/.dev  ## Build the site into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 schema: $(VENV)/.core  ## Write the report's JSON Schema
 	$(BIN)/python -m tiltyard.reporting.schema > docs/report.schema.json
 
@@ -74,4 +78,4 @@ format: $(VENV)/.dev  ## Format the code
 	$(BIN)/ruff check --fix .
 
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) .venv-peer .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peer site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,140 @@
+"""What the site shows beyond its pages: every command's help, and every field of a report.
+
+Both are made when the site is built, from the command line itself and from the report's schema, so
+that they cannot be out of date. Links that lead out of `docs/` have no place on the site; their
+words stay.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+
+import typer
+from typer.models import ArgumentInfo, OptionInfo
+
+from tiltyard.cli import app
+from tiltyard.reporting.schema import json_schema
+
+COMMANDS: Final = "<!-- every command -->"
+_UNSET: Final = (None, ..., "")
+FIELDS: Final = "<!-- every field -->"
+_OUTWARD: Final = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)]*)\)")
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill in what is made, and take out the links that lead nowhere on the site."""
+    if COMMANDS in markdown:
+        markdown = markdown.replace(COMMANDS, "\n".join(tell_commands()))
+    if FIELDS in markdown:
+        markdown = markdown.replace(FIELDS, "\n".join(tell_fields()))
+    if "/" not in page.file.src_uri:
+        markdown = _OUTWARD.sub(r"\1", markdown)
+    return markdown
+
+
+def tell_commands() -> Iterator[str]:
+    """Yield a section for each command: its help, its arguments and its options."""
+    for name, function in sorted(_walk(app, "tiltyard")):
+        parameters = [*_parameters(function)]
+        usage = [each.usage for each in parameters if each.usage] + ["[OPTIONS]"]
+        yield f"### {name}\n"
+        yield f"```text\n{name} {' '.join(usage)}\n```\n"
+        yield _help(inspect.getdoc(function) or "")
+        if parameters:
+            yield "| | | |\n|---|---|---|"
+        yield from (f"| `{each.name}` | {each.kind} | {each.told} |" for each in parameters)
+        yield ""
+
+
+def _walk(commands: typer.Typer, prefix: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for command in commands.registered_commands:
+        if command.callback is not None and not command.hidden:
+            name = command.name or command.callback.__name__.replace("_", "-")
+            yield f"{prefix} {name}", command.callback
+    for group in commands.registered_groups:
+        if group.typer_instance is not None:
+            yield from _walk(group.typer_instance, f"{prefix} {group.name}")
+
+
+def _help(text: str) -> str:
+    """Return a docstring as Markdown: an example is a command, not a sentence."""
+    lines = []
+    for line in text.splitlines():
+        _, example, command = line.strip().partition("Example: ")
+        lines.append(f"```text\n{command}\n```" if example else line.strip())
+    return "\n".join(lines) + "\n"
+
+
+class Parameter(NamedTuple):
+    name: str
+    kind: str
+    told: str
+    usage: str = ""
+    """How an argument stands in the command; options stand there together."""
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[Parameter]:
+    hints = get_type_hints(function, include_extras=True)
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind, *notes = get_args(hints[name]) if get_origin(hints[name]) is Annotated else [str]
+        info = next(note for note in notes if isinstance(note, ArgumentInfo | OptionInfo))
+        told = f"{_cell(info.help or '')}{_default(parameter.default)}"
+        if isinstance(info, ArgumentInfo):
+            many = "..." if get_origin(kind) is list else ""
+            needed = parameter.default is inspect.Parameter.empty
+            word = f"{(info.metavar or name).upper()}{many}"
+            yield Parameter(word, _kind(kind), told, word if needed else f"[{word}]")
+        else:
+            # In an annotation, Typer takes the first spelling for the default, and sorts it out later.
+            spelled = [one for one in (info.default, *(info.param_decls or ())) if one not in _UNSET]
+            spelled = spelled or [f"--{name.replace('_', '-')}"]
+            yield Parameter(", ".join(spelled), _kind(kind), told)
+
+
+def _kind(annotation: Any) -> str:
+    inner = [one for one in get_args(annotation) if one is not NoneType]
+    if inner:
+        return _kind(inner[0])
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return " or ".join(f"`{one.value}`" for one in annotation)
+    return {bool: "", int: "a number", float: "a number", Path: "a path"}.get(annotation, "a text")
+
+
+def _default(value: Any) -> str:
+    if value is inspect.Parameter.empty or value in (None, "", False, 0, (), Path()):
+        return ""
+    return f" Default: `{value.value if isinstance(value, Enum) else value}`."
+
+
+def tell_fields() -> Iterator[str]:
+    """Yield a table for each part of a report."""
+    defined = json_schema()["$defs"]
+    names = ["Report", *(name for name in defined if name != "Report")]
+    for name in names:
+        part = defined[name]
+        yield f"### {name}\n\n{part.get('description', '')}\n"
+        yield "| field | type | what |\n|---|---|---|"
+        for field, told in part["properties"].items():
+            yield f"| `{field}` | {_type(told)} | {_cell(told.get('description', ''))} |"
+        yield ""
+
+
+def _type(told: dict[str, Any]) -> str:
+    if "$ref" in told:
+        name = told["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in told:
+        return " or ".join(_type(one) for one in told["anyOf"])
+    if told.get("type") == "array":
+        return f"list of {_type(told['items'])}"
+    if told.get("type") == "object":
+        return f"object of {_type(told['additionalProperties'])}"
+    return str(told["type"])
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
