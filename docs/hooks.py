@@ -89,8 +89,10 @@ def _parameters(function: Callable[..., Any]) -> Iterator[Parameter]:
             word = f"{(info.metavar or name).upper()}{many}"
             yield Parameter(word, _kind(kind), told, word if needed else f"[{word}]")
         else:
-            # In an annotation, Typer takes the first spelling for the default, and sorts it out later.
-            spelled = [one for one in (info.default, *(info.param_decls or ())) if one not in _UNSET]
+            # In an annotation, Typer has the first spelling for the default until it is used.
+            spelled = [
+                one for one in (info.default, *(info.param_decls or ())) if one not in _UNSET
+            ]
             spelled = spelled or [f"--{name.replace('_', '-')}"]
             yield Parameter(", ".join(spelled), _kind(kind), told)
 

@@ -5,6 +5,7 @@ name for its title is written there; one titled "prints" must stand in what the 
 printed, line by line, where `…` is anything. A command that is followed by `# ends with 2` does.
 """
 
+import importlib
 import os
 import re
 import shutil
@@ -29,9 +30,7 @@ KNOWN: Final = {"make", "tiltyard"}
 """Commands that may stand in a page."""
 SHOWN: Final = {"json", "text", "toml"}
 """Languages of blocks that are not run."""
-_BLOCK: Final = re.compile(
-    r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL
-)
+_BLOCK: Final = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _ENDS: Final = re.compile(r"ends with (\d+)")
 
 
@@ -163,16 +162,17 @@ def test_the_rules_have_every_number_of_the_ruleset() -> None:
     table = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+) \|", told, re.MULTILINE))
     numbers = dict(leaves("", msgspec.to_builtins(rules)))
     assert table == {name: value for name, value in numbers.items() if value}
-    attack, defense = rules.attack, rules.defense
+    attack, defense, limits = rules.attack, rules.defense, rules.limits
+    divisor = f"1 + {defense.breach_percent / 100} × breaches"
+    lost = f"{defense.false_positive_points} × false positives / benign trials"
+    trials = 7 * defense.variants
     for sentence in (
         f"raw    = weights, once per core, + {attack.points_per_cell} × cells",
         f"attack = min(1000, raw / {attack.full_marks} × 1000)",
-        f"defense = max(0, 1000 / (1 + {defense.breach_percent / 100} × breaches) − "
-        f"{defense.false_positive_points} × false positives / benign trials)",
-        f"| budget | {attack.steps:,} steps | {rules.search.steps:,} steps for the search, "
-        f"then {7 * defense.variants} benign trials |",
+        f"defense = max(0, 1000 / ({divisor}) − {lost})",
+        f"| {attack.steps:,} steps | {rules.search.steps:,} steps for the search, then {trials} ",
         f"leads to at most {rules.play.calls_per_message} calls",
-        f"{rules.limits.offense_seconds:,} seconds in offense and\n{rules.limits.defense_seconds:,}",
+        f"{limits.offense_seconds:,} seconds in offense and\n{limits.defense_seconds:,} in defense",
         f"{attack.volume_full_marks:,} raw points make 1000",
         f"`--budget quick` gives {rules.quick.attack_steps:,} steps to each side",
         f"the mean over {rules.official.seeds} seeds",
@@ -211,3 +211,24 @@ def test_pictures_differ_in_colours_alone() -> None:
     assert light != dark
     colour = re.compile(r"#[0-9a-f]{6}\b")
     assert colour.sub("#", light) == colour.sub("#", dark)
+
+
+def test_commands_within_sentences_exist() -> None:
+    """Commands that stand in the text are not run, but there are such, with these options."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        hooks = importlib.import_module("hooks")
+    finally:
+        sys.path.pop(0)
+    sections = re.split(r"^### ", "\n".join(hooks.tell_commands()), flags=re.MULTILINE)[1:]
+    known = {section.partition("\n")[0]: section for section in sections}
+    found = 0
+    for page in PAGES:
+        text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+        for command in re.findall(r"`(tiltyard [a-z][^`]*)`", text):
+            name = next((name for name in known if f"{command} ".startswith(f"{name} ")), None)
+            assert name, f"{page.name}: there is no command {command}"
+            for option in re.findall(r"--[a-z-]+", command):
+                assert f"`{option}`" in known[name], f"{page.name}: {command} has no {option}"
+            found += 1
+    assert found
