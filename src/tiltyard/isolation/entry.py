@@ -8,7 +8,6 @@ it with one line of output.
 """
 
 import ctypes
-import gc
 import importlib
 import importlib.util
 import io
@@ -28,6 +27,8 @@ _MOST: Final = 1 << 20
 _SET_DEATH_SIGNAL: Final = 1
 _SET_DUMPABLE: Final = 4
 _NEW_PROCESSES: Final = 0x20000000
+_TAKEN: Final = b"+"
+_OVER: Final = b"-"
 _PIPES: Final = 62, 63
 """Where a guest reads and writes: always the same, so that numbers tell nothing."""
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -108,18 +109,17 @@ def main() -> None:
     with _telling():
         _die_with(given["parent"])
         target = _trusted(given)
-    with socket.socket(fileno=given["door"]) as door:
-        while True:
-            asked, ends, _, _ = socket.recv_fds(door, _MOST, len(_Ends._fields))
-            if not asked:
-                # The judge has hung up. Nobody is left behind.
-                with suppress(ChildProcessError):
-                    os.wait()
-                os._exit(0)
-            if os.fork() == 0:
-                _attend(door, target, {**given, **json.loads(asked)}, _Ends(*ends))
-            for end in ends:
-                os.close(end)
+    door = socket.socket(fileno=given["door"])
+    taken, take = os.pipe()
+    while True:
+        # Whatever a request is made of is taken up by the copy alone: the original must not
+        # change from guest to guest, or a guest could tell how many there were by what it finds.
+        if os.fork() == 0:
+            _attend(door, take, target, given)
+        if os.read(taken, 1) == _OVER:
+            with suppress(ChildProcessError):
+                os.wait()
+            os._exit(0)
 
 
 class _Ends(NamedTuple):
@@ -132,13 +132,20 @@ class _Ends(NamedTuple):
     """Who attends to the guest writes here how it ended, for the judge is not its parent."""
 
 
-def _attend(door: socket.socket, target: Any, asked: dict[str, Any], ends: _Ends) -> NoReturn:
-    """Bring a guest into the world, and stay with it until it is gone."""
+def _attend(door: socket.socket, take: int, target: Any, given: dict[str, Any]) -> NoReturn:
+    """Wait for a request, bring a guest into the world, and stay with it until it is gone."""
     with _telling():
         _die_with(None)
+        request, descriptors, _, _ = socket.recv_fds(door, _MOST, len(_Ends._fields))
+        os.write(take, _TAKEN if request else _OVER)
+        if not request:
+            os._exit(0)
+        asked, ends = {**given, **json.loads(request)}, _Ends(*descriptors)
         if asked["namespaces"] and ctypes.CDLL(None, use_errno=True).unshare(_NEW_PROCESSES):
             raise OSError(ctypes.get_errno(), "no namespace of processes for a guest")
         parent = None if asked["namespaces"] else os.getpid()
+        # Before there is a guest: one that dies at once must wait to be collected here.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         guest = os.fork()
     if guest == 0:
         door.close()
@@ -146,7 +153,6 @@ def _attend(door: socket.socket, target: Any, asked: dict[str, Any], ends: _Ends
     socket.send_fds(door, [b"born"], [os.pidfd_open(guest)])
     for end in (ends.read, ends.write, ends.output):
         os.close(end)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.waitid(os.P_PID, guest, os.WEXITED | os.WNOWAIT)
     # Not collected yet, so the number still means this group and no other.
     with suppress(OSError):
@@ -159,7 +165,6 @@ def _attend(door: socket.socket, target: Any, asked: dict[str, Any], ends: _Ends
 def _live(target: Any, asked: dict[str, Any], ends: _Ends, parent: int | None) -> NoReturn:
     """Be a guest."""
     os.setsid()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for descriptor, end in (
         (1, ends.output),
         (2, ends.output),
@@ -216,9 +221,6 @@ def _trusted(given: dict[str, Any]) -> Any:
     target = importlib.import_module(given["target"])
     importlib.import_module("tiltyard.isolation.selfjail")
     target.prepare()
-    # What is there stays: a guest's collector would only copy it page by page.
-    gc.collect()
-    gc.freeze()
     # Collected by the kernel: nobody here waits for those who attend to guests.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     return target

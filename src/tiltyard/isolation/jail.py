@@ -6,7 +6,6 @@ of a stranger's. What it says, and how it ends, means nothing here: it is for ot
 """
 
 import ctypes
-import fcntl
 import json
 import os
 import re
@@ -37,8 +36,8 @@ FIRST_UID: Final = 61184
 SLOTS: Final = 4096
 _START_SECONDS: Final = 30
 _MAX_SAID: Final = 2_000
-_BESIDE: Final = 2
-"""The nursery and whoever attends to a guest are the same user, in one namespace of users."""
+_BESIDE: Final = 3
+"""The nursery, who attends to a guest, and who waits to attend to the next are one user."""
 _SET_DUMPABLE: Final = 4
 _CHILD: Final = re.compile(rb'"child-pid": *(\d+)')
 _PYTHON: Final = ("-s", "-P", "-S", "-B", "-X", "utf8")
@@ -64,6 +63,7 @@ class Nursery:
     ) -> None:
         _check(level, 0, without)
         self._level, self._without = level, without
+        self._namespaces = level is Level.A and "pids" not in without
         self._view = view_for(tuple(sorted(set(packages))))
         self._place = None if submission is None else str(submission.resolve(strict=True))
         self._owner = os.getpid()
@@ -81,14 +81,18 @@ class Nursery:
                 self._output = os.memfd_create("output", os.MFD_CLOEXEC)
                 ours.callback(os.close, self._output)
                 line = self._command(target, arguments, their_door.fileno())
-                pass_on = [their_door.fileno(), lifeline]
+                pass_on = [their_door.fileno()]
                 if level is Level.A:
                     line = _bubblewrapped(line, self._view, self._place, their_info, without)
                     pass_on.append(their_info)
-                self._process = _spawn(line, self._output, pass_on, without)
-                ours.callback(_abandon, self._process)
-                if "die-with-parent" not in without:
-                    _end_with_us(lifeline, self._process.pid)
+                watcher = None if "die-with-parent" in without else _watch(lifeline)
+                if watcher is not None:
+                    ours.callback(_abandon, watcher)
+                self._group = 0 if watcher is None else watcher.pid
+                process = _spawn(line, self._output, pass_on, self._group, without)
+                ours.callback(_abandon, process)
+                self._group = self._group or process.pid
+                self._processes = [process] if watcher is None else [process, watcher]
             self._inmost = _first_in_namespace(info) if level is Level.A else None
             # Not read any more, and yet open: bubblewrap is still writing, and would die of it.
             self._info = info
@@ -103,7 +107,7 @@ class Nursery:
             "packages": self._view.packages,
             "door": door,
             "parent": os.getpid() if self._level is Level.B else None,
-            "namespaces": self._level is Level.A and "pids" not in self._without,
+            "namespaces": self._namespaces,
         }
         return [self._view.executable, *_PYTHON, _ENTRY, json.dumps(told)]
 
@@ -171,17 +175,19 @@ class Nursery:
         if self._closed:
             return
         self._closed = True
-        self._door.close()
         if self._owner == os.getpid():  # A copy made by fork only lets go.
             self._end()
+        self._door.close()
         for end in (self._lifeline, self._info, self._output, self._inmost):
             if end is not None:
                 os.close(end)
 
     def _end(self) -> None:
-        ended = os.pidfd_open(self._process.pid)
+        ended = os.pidfd_open(self._processes[0].pid)
+        # For all that hold it, copies made by fork among them.
+        self._door.shutdown(socket.SHUT_RDWR)
         try:
-            if self._inmost is not None:
+            if self._inmost is not None and self._namespaces:
                 # The namespace's first process. Killing bubblewrap itself would leave it to the
                 # kernel to end the rest, at some later time.
                 with suppress(ProcessLookupError):
@@ -189,10 +195,11 @@ class Nursery:
                 poll(self._inmost, END_SECONDS)
             # bubblewrap now collects its child; without it, the nursery waits for its guests.
             poll(ended, END_SECONDS)
-            if self._process.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            # Its first process is not collected yet, so the number still means this group.
+            with suppress(ProcessLookupError):
+                os.killpg(self._group, signal.SIGKILL)
+            for process in self._processes:
+                process.wait()
         finally:
             os.close(ended)
 
@@ -259,15 +266,22 @@ def _check_open(view: View, place: str | None) -> None:
                 )
 
 
-def _end_with_us(lifeline: int, group: int) -> None:
-    """Have the kernel kill a process group when our end of a pipe is closed, however we end.
+def _watch(lifeline: int) -> subprocess.Popen[bytes]:
+    """Start somebody who kills his whole process group when the other end of a pipe is closed.
 
-    bubblewrap asks to die with its parent only when it is well under way, and if we are killed
-    before, its child waits for us for ever.
+    bubblewrap asks to die with its parent only when it is well under way. If the judge is killed
+    before, bubblewrap's child waits for it for ever: the first process of a namespace, which only
+    a process outside can end.
     """
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -group)
-    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
+    return subprocess.Popen(  # noqa: S603 - a number is all that varies
+        ["/bin/sh", "-c", f"read _ <&{lifeline}; kill -9 0"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=[lifeline],
+        env={},
+        process_group=0,
+    )
 
 
 def _bubblewrapped(
@@ -291,7 +305,7 @@ def _bubblewrapped(
 
 
 def _spawn(
-    line: list[str], output: int, pass_on: list[int], without: frozenset[str]
+    line: list[str], output: int, pass_on: list[int], group: int, without: frozenset[str]
 ) -> subprocess.Popen[bytes]:
     environment = {"PYTHONHASHSEED": "0"}
     if "empty-environment" in without:
@@ -310,7 +324,7 @@ def _spawn(
             pass_fds=pass_on if close else (),
             env=environment,
             cwd="/",
-            start_new_session=True,
+            process_group=group,
         )
     except OSError as error:
         raise JailError(f"{line[0]} cannot be started: {error.strerror}") from error
