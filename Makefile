@@ -57,7 +57,7 @@ bench: $(VENV)/.dev  ## Measure speed and memory against the public peer
 
 docs: $(VENV)/.dev  ## Build the site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "site/index.html"
+	@echo "site/index.html; its search needs a server: python3 -m http.server -d site"
 
 schema: $(VENV)/.core  ## Write the report's JSON Schema
 	$(BIN)/python -m tiltyard.reporting.schema > docs/report.schema.json
