@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 _HEAD: Final = 8
 FLUSH_BYTES: Final = 65_536
+MAX_BYTES: Final = 1 << 28
+"""Of one log. What is behind it is not logged, and has to be done again after an interruption."""
 
 
 class Log(Generic[T]):
@@ -38,6 +40,7 @@ class Log(Generic[T]):
         self._file.seek(good)
         self._waiting: list[bytes] = []
         self._size = 0
+        self._written = good
 
     def _records(self, data: bytes) -> Iterator[tuple[T, int]]:
         at = 0
@@ -59,7 +62,10 @@ class Log(Generic[T]):
         return self._old.pop() if self._old else None
 
     def add(self, value: T) -> None:
+        if self._written >= MAX_BYTES:
+            return
         body = self._encoder.encode(value)
+        self._written += _HEAD + len(body)
         self._waiting += (len(body).to_bytes(4, "big"), crc32(body).to_bytes(4, "big"), body)
         self._size += _HEAD + len(body)
         if self._size >= FLUSH_BYTES:

@@ -1,6 +1,7 @@
 """Whole runs: what is played, kept, returned, resumed and shown."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +13,18 @@ import pytest
 from msgspec import structs
 
 from small_runs import ATTACK, GUARDRAIL, request, small_rules, submission
+from tiltyard import DataFlowGuardrail, recording
+from tiltyard.benign import draw_suite
+from tiltyard.competition import matches
 from tiltyard.competition.official import Key, KeyFileError, make_key, read_key
 from tiltyard.competition.opponents import OpponentError
 from tiltyard.competition.runs import Finished, run, verify
 from tiltyard.competition.store import REPORT, Store, StoreError, find_report, load_report
+from tiltyard.isolation import attack as jailed
+from tiltyard.isolation.session import GuestError
 from tiltyard.isolation.submissions import SubmissionError
 from tiltyard.reporting.schema import Report, write_report
+from tiltyard.world.generate import generate
 
 GAMING: Final = Path(__file__).parent.parent / "gaming"
 
@@ -415,3 +422,143 @@ def test_the_same_run_is_not_played_twice_at_once(tmp_path: Path, store: Store) 
     run_id = run(request(mine), store).report.run_id
     with store.locked(run_id), pytest.raises(StoreError, match="another process"):
         run(request(mine), store, fresh=True)
+
+
+# What attackers tried -----------------------------------------------------------------------
+
+
+def test_the_order_of_comparisons_and_tasks_depends_on_the_submission(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A guest may know the time, and so how many were there before it; that tells it nothing."""
+    orders = []
+    for salt in ("one", "other", "one"):
+        order: list[str] = []
+        play, decided = vars(matches)["play"], matches._decisions
+        monkeypatch.setattr(matches, "play", _noting(order, "task", play))
+        monkeypatch.setattr(matches, "_decisions", _noting(order, "compared", decided))
+        match = matches.play_defense(generate(123), DataFlowGuardrail, small_rules(600), salt=salt)
+        monkeypatch.undo()
+        assert match.inconsistent == 0
+        assert [trial.task for trial in match.trials] == [
+            *draw_suite(generate(123), "", variants=1)
+        ]
+        orders.append((tuple(order), match.digest))
+    assert orders[0] == orders[2]
+    assert orders[0][0] != orders[1][0]
+    assert orders[0][1] == orders[1][1]
+    assert {"task", "compared"} <= set(orders[0][0])
+    assert orders[0][0] != tuple(sorted(orders[0][0]))
+
+
+def _noting(order: list[str], what: str, work: Any) -> Any:
+    def noted(*args: Any, **options: Any) -> Any:
+        order.append(what)
+        return work(*args, **options)
+
+    return noted
+
+
+def test_the_time_of_a_match_is_that_of_all_its_guests(tmp_path: Path, store: Store) -> None:
+    """However many guests there are, each of them late only a little."""
+    waits = "lock = _thread.allocate_lock()\nlock.acquire()\nlock.acquire(True, 1.0)\n"
+    late = f"import _thread\n{waits}{GUARDRAIL}"
+    rules = small_rules(300)
+    limits = structs.replace(rules.limits, defense_seconds=6)
+    mine = submission(tmp_path / "mine", attack="", guardrail=late)
+    report = run(request(mine, rules=structs.replace(rules, limits=limits)), store).report
+    assert [failure.kind for failure in report.failures] == ["deadline"]
+    assert report.final_score is None
+
+
+def test_what_a_hidden_match_tells_is_not_the_attacks_to_choose(
+    tmp_path: Path, store: Store
+) -> None:
+    source = """
+import sys
+
+class AttackAlgorithm:
+    def run(self, env, config):
+        for _ in range(7):
+            env.interact("good morning")
+        return [["good morning"]] * 77
+"""
+    mine = submission(tmp_path / "mine", attack=source, guardrail="")
+    shown = run(request(mine), store, key=KEY).report
+    assert shown.attack is not None
+    assert (shown.attack.candidates, shown.attack.steps, shown.attack.refused) == (0, 0, {})
+    forged = (
+        "Traceback (most recent call last):\n"
+        '  File "attack.py", line 23405, in run\n    pass\nKeyError: 1\n'
+    )
+    error = GuestError(
+        "run", "KeyError: 1", call="run", module="attack.py", traceback=forged, output=""
+    )
+    assert error.official_within(11) == "run: KeyError"
+    assert error.official_within(30_000) == "run: KeyError on line 23405 of attack.py"
+
+
+def test_candidates_are_taken_as_far_as_they_fit(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jailed, "MAX_FOUND_CHARS", 100_000)
+    source = """
+class AttackAlgorithm:
+    def run(self, env, config):
+        return [["good morning " * 100]] * 1500
+"""
+    mine = submission(tmp_path / "mine", attack=source, guardrail="")
+    report = run(request(mine), store).report
+    assert report.attack is not None
+    assert report.attack.candidates < 1500
+
+
+def test_a_log_ends_where_the_disk_should(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "MAX_BYTES", 1_000)
+    with recording.Log[str](tmp_path / "log", str) as log:
+        for number in range(1_000):
+            log.add(f"{number:050}")
+    assert (tmp_path / "log").stat().st_size < 1_100
+    with recording.Log[str](tmp_path / "log", str) as log:
+        assert log.replay() == f"{0:050}"
+        assert 10 < log.recorded < 30
+
+
+def test_a_log_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with recording.Log[str](path, str) as log:
+        log.add("first")
+        log.flush()
+        first = path.stat().st_size
+        log.add("second")
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        with recording.Log[str](path, str) as log:
+            read = [value for _ in range(log.recorded) if (value := log.replay())]
+            log.add("third")
+        assert read == (["first"] if size >= first else [])
+        with recording.Log[str](path, str) as log:
+            assert log.recorded == len(read) + 1
+
+
+def test_the_same_bytes_under_another_name_are_told_by_that_name(
+    tmp_path: Path, store: Store
+) -> None:
+    alice = run(request(submission(tmp_path / "alice", guardrail="")), store).report
+    bob = run(request(submission(tmp_path / "bob", guardrail="")), store).report
+    assert (alice.submission.name, bob.submission.name) == ("alice", "bob")
+    assert alice.digest == bob.digest
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path, store: Store) -> None:
+    mine = submission(tmp_path / "mine", guardrail="")
+    finished = run(request(mine), store)
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "submission").mkdir(parents=True)
+    (elsewhere / "submission" / "precious").write_text("")
+    shutil.rmtree(finished.directory)
+    finished.directory.symlink_to(elsewhere)
+    with pytest.raises(StoreError, match="is a link"):
+        run(request(mine), store, fresh=True)
+    assert (elsewhere / "submission" / "precious").exists()

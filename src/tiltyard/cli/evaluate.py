@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tiltyard.cli.problems import NO_JAIL, WRONG_USE, refuse
-from tiltyard.cli.screen import DEFAULT_STORE, StoreOption, shown_lines
+from tiltyard.cli.screen import DEFAULT_STORE, StoreOption, shown, shown_lines
 from tiltyard.competition.official import KeyFileError, make_key, read_key
 from tiltyard.competition.opponents import OpponentError
 from tiltyard.competition.runs import Finished, NoJailError, Request, run, verify
@@ -266,21 +266,23 @@ def show(finished: Finished, others: list[Finished]) -> None:
         console.print("[dim]played before; --fresh plays it again[/dim]")
     console.print(_scores(report))
     for failure in report.failures:
-        console.print(Text(f"{failure.track} was broken off ({failure.kind}): {failure.message}"))
+        said = shown(failure.message)
+        console.print(Text(f"{failure.track} was broken off ({failure.kind}): {said}"))
         for part in (failure.call and f"during: {failure.call}", failure.traceback, failure.output):
             if part:
                 console.print(Text(shown_lines(part), style="dim"))
     for note in report.notes:
         console.print(Text(shown_lines(note)))
     if not report.comparable:
-        console.print(f"not comparable: {'; '.join(report.not_comparable_because)}")
+        reasons = "; ".join(map(shown, report.not_comparable_because))
+        console.print(Text(f"not comparable: {reasons}"))
     if others:
         console.print(_spread([finished, *others]))
-    console.print(f"report: {finished.directory / PAGE}", soft_wrap=True)
+    console.print(Text(f"report: {shown(finished.directory / PAGE)}"), soft_wrap=True)
 
 
 def _scores(report: Report) -> Table:
-    table = Table(title=Text(f"{report.submission.name}, run {report.run_id}"))
+    table = Table(title=Text(f"{shown(report.submission.name)}, run {report.run_id}"))
     for name in ("match", "score", "how it came about"):
         table.add_column(name, justify="right" if name == "score" else "left")
     attack, defense = report.attack, report.defense
@@ -289,8 +291,10 @@ def _scores(report: Report) -> Table:
         table.add_row(
             "offense",
             f"{attack.score:.2f}",
-            f"raw {attack.raw:g}: {attack.cores:g} cores, {attack.unique_cells:g} cells, "
-            f"against {attack.opponent}\nfindings: {by or 'none'}",
+            Text(
+                f"raw {attack.raw:g}: {attack.cores:g} cores, {attack.unique_cells:g} cells, "
+                f"against {shown(attack.opponent)}\nfindings: {by or 'none'}"
+            ),
         )
     if defense is not None:
         by = ", ".join(f"{name} {count}" for name, count in defense.breaches_by_predicate.items())

@@ -159,7 +159,7 @@ class _Run:
                     error.call,
                     error.traceback,
                     error.output,
-                    error.official,
+                    error.official_within(self._lines_of(error.module)),
                 )
             )
         except MatchError as error:
@@ -168,30 +168,36 @@ class _Run:
             self.seconds[track] = round(monotonic() - start, 3)
         return None
 
+    def _lines_of(self, module: str) -> int:
+        """Return how many lines a module of the submission has, or an opponent's of that name."""
+        try:
+            path = self.job.submission.root / module
+            return len(path.read_bytes().splitlines())
+        except OSError:
+            return 0
+
     # Offense ---------------------------------------------------------------------------------
 
     def _offense(self, games: Sequence[Game]) -> AttackPart:
         job = self.job
         matches: list[OffenseMatch] = []
-        with ExitStack() as stack:
-            house = self.lodging.open(job.submission, "attack", stack)
-            make = self.lodging.maker(job.guardrail_opponent, stack)
-            # An official run is played twice: what an attack returns must not depend on chance.
-            runs = 2 if job.budget == "official" else 1
-            for game in games:
-                self._begin("offense", game, games, self.rules.attack.steps * runs)
-                with self._log(f"offense-{game.number}", Exchange) as log:
-                    matches.append(
-                        play_offense(
-                            game.scenario,
-                            _Again(house, log),
-                            self.rules,
-                            key=game.key,
-                            make_guardrail=make,
-                            runs=runs,
-                            report=self._tell,
-                        )
+        # An official run is played twice: what an attack returns must not depend on chance.
+        runs = 2 if job.budget == "official" else 1
+        for game in games:
+            self._begin("offense", game, games, self.rules.attack.steps * runs)
+            # Houses of its own for each match: their time is the match's.
+            with ExitStack() as stack, self._log(f"offense-{game.number}", Exchange) as log:
+                matches.append(
+                    play_offense(
+                        game.scenario,
+                        _Again(self.lodging.open(job.submission, "attack", stack), log),
+                        self.rules,
+                        key=game.key,
+                        make_guardrail=self.lodging.maker(job.guardrail_opponent, stack),
+                        runs=runs,
+                        report=self._tell,
                     )
+                )
         return self._tell_offense(matches)
 
     def _tell_offense(self, matches: Sequence[OffenseMatch]) -> AttackPart:
@@ -234,32 +240,35 @@ class _Run:
         job = self.job
         matches: list[DefenseMatch] = []
         curve: list[Point] = []
-        with ExitStack() as stack:
-            guests = _Guests(self.lodging.open(job.submission, "guardrail", stack))
-            attack = None
-            if job.attack_opponent.name != BASELINE or job.attack_opponent.submission:
-                attack = self.lodging.maker(job.attack_opponent, stack)
-            for game in games:
-                self._begin("defense", game, games, self.rules.search.steps)
-                curve = []
+        guests = _Guests()
+        for game in games:
+            self._begin("defense", game, games, self.rules.search.steps)
+            curve = []
 
-                def tell(progress: Progress) -> None:
-                    numbers = progress.steps, progress.interactions, progress.cells, progress.claims
-                    curve.append(Point(progress.epoch, *numbers))  # noqa: B023 - used at once
-                    self._tell(progress)
+            def tell(progress: Progress) -> None:
+                numbers = progress.steps, progress.interactions, progress.cells, progress.claims
+                curve.append(Point(progress.epoch, *numbers))  # noqa: B023 - used at once
+                self._tell(progress)
 
-                with self._log(f"defense-{game.number}", list[Played]) as log:
-                    matches.append(
-                        play_defense(
-                            game.scenario,
-                            guests.make,
-                            self.rules,
-                            key=game.key,
-                            report=tell,
-                            log=log,
-                            attack=None if attack is None else attack(),
-                        )
+            with ExitStack() as stack, self._log(f"defense-{game.number}", list[Played]) as log:
+                attack = None
+                if job.attack_opponent.name != BASELINE or job.attack_opponent.submission:
+                    attack = self.lodging.maker(job.attack_opponent, stack)()
+                guests.house = self.lodging.open(job.submission, "guardrail", stack)
+                matches.append(
+                    play_defense(
+                        game.scenario,
+                        guests.make,
+                        self.rules,
+                        key=game.key,
+                        report=tell,
+                        log=log,
+                        attack=attack,
+                        salt=job.submission.digest,
                     )
+                )
+        with ExitStack() as stack:
+            guests.house = self.lodging.open(job.submission, "guardrail", stack)
             extended, attacked = self._beside(games[0], guests)
         part = self._tell_defense(matches, guests.faults)
         return msgspec.structs.replace(
@@ -416,12 +425,14 @@ class _Again:
 class _Guests:
     """A submission's guardrails, and what went wrong in them."""
 
-    def __init__(self, house: GuestHouse) -> None:
-        self._house = house
+    def __init__(self) -> None:
+        self.house: GuestHouse | None = None
+        """Where they are held at present."""
         self._made: list[RemoteGuardrail] = []
 
     def make(self) -> RemoteGuardrail:
-        self._made.append(self._house.guardrail())
+        assert self.house is not None
+        self._made.append(self.house.guardrail())
         return self._made[-1]
 
     def lend(self) -> Callable[[], RemoteGuardrail]:

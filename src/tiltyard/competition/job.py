@@ -53,14 +53,14 @@ class Job(Struct, frozen=True):
         scenario = None if self.scenario is None else self.scenario.digest
         content = [
             __version__,
+            self.submission.name,
             self.submission.digest,
             self.tracks,
             self.ruleset.digest,
             self.budget,
             scenario or self.seeds,
             None if self.key is None else self.key.fingerprint,
-            self.guardrail_opponent.id,
-            self.attack_opponent.id,
+            [(one.name, one.id) for one in (self.guardrail_opponent, self.attack_opponent)],
             self.ruleset.play.agent,
             packages_of(self.ruleset),
         ]

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
-from tiltyard.benign import Trial, draw_suite, play
+from tiltyard.benign import Task, Trial, draw_suite, play
 from tiltyard.draw import Draw
 from tiltyard.env import Interaction, SandboxEnv
 from tiltyard.guardrail import (
@@ -35,6 +35,7 @@ from tiltyard.scoring import AttackScore, DefenseScore, score_attack, score_defe
 from tiltyard.search import (
     Archive,
     Chain,
+    Entry,
     Exploration,
     Played,
     Player,
@@ -106,10 +107,12 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     report: Report = quietly,
     log: Log[list[Played]] | None = None,
     attack: Attack | None = None,
+    salt: str = "",
 ) -> DefenseMatch:
     """Play the baseline attacker, or another, and the benign suite against a guardrail.
 
-    With the log of a match that was interrupted, the search goes on behind its last epoch.
+    With the log of a match that was interrupted, the search goes on behind its last epoch. What
+    is compared and what is benign is played in an order that `salt` has a part in, and no result.
     """
     _check_guardrail(make_guardrail)
     for name, number in (("steps", steps), ("workers", workers)):
@@ -144,26 +147,31 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
         verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(candidates)
     finally:
         close_guardrail(judged)
-    odd = inconsistencies(scenario, make_guardrail, exploration, ruleset, key)
-    trials = tuple(
-        play(task, scenario, make_guardrail)
-        for task in draw_suite(scenario, key, ruleset.defense.variants)
-    )
-    failed = sum(trial.false_positive for trial in trials)
-    score = score_defense(verdict.cells, failed, len(trials), ruleset)
-    outcome = score, _told(verdict.findings), [trial.false_positive for trial in trials]
+    sampled = _sample(scenario, exploration, ruleset, key)
+    tasks = draw_suite(scenario, key, ruleset.defense.variants)
+    # A guest may know the time. It must not know by it whether it is compared or does a task.
+    turns: list[tuple[int, Entry | Task]] = [*enumerate(sampled), *enumerate(tasks)]
+    draw = Draw("order", ruleset.id, scenario.digest, key, salt)
+    trials: dict[int, Trial] = {}
+    odd = 0
+    for at, turn in draw.shuffled(turns):
+        if isinstance(turn, Entry):
+            decided = _decisions(scenario, make_guardrail, ruleset, key, turn.chain)
+            odd += decided != turn.decisions
+        else:
+            trials[at] = play(turn, scenario, make_guardrail)
+    played = tuple(trials[at] for at in range(len(tasks)))
+    failed = sum(trial.false_positive for trial in played)
+    score = score_defense(verdict.cells, failed, len(played), ruleset)
+    outcome = score, _told(verdict.findings), [trial.false_positive for trial in played]
     digest = _digest(scenario, ruleset, *outcome)
-    return DefenseMatch(score, verdict, trials, exploration, odd, digest)
+    return DefenseMatch(score, verdict, played, exploration, odd, digest)
 
 
-def inconsistencies(
-    scenario: Scenario,
-    make_guardrail: MakeGuardrail,
-    exploration: Exploration,
-    ruleset: Ruleset,
-    key: str,
-) -> int:
-    """Replay a sample of what was searched, each past a fresh guardrail; count where it differs.
+def _sample(
+    scenario: Scenario, exploration: Exploration, ruleset: Ruleset, key: str
+) -> list[Entry]:
+    """Draw some of what was searched, to be played again, each past a fresh guardrail.
 
     What was decided during the search is known by a checksum. So a guardrail that keeps count
     somewhere of what was asked before is found out, whenever it changes its mind.
@@ -171,15 +179,11 @@ def inconsistencies(
     denied = [entry for entry in exploration.archive if entry.decisions]
     others = [entry for entry in exploration.archive if not entry.decisions]
     draw = Draw("sample", ruleset.id, scenario.digest, key)
-    chosen = [
+    return [
         entry
         for entries in (denied, others)
         for entry in draw.sample(entries, min(SAMPLED_CHAINS, len(entries)))
     ]
-    return sum(
-        _decisions(scenario, make_guardrail, ruleset, key, entry.chain) != entry.decisions
-        for entry in chosen
-    )
 
 
 def _decisions(

@@ -89,11 +89,13 @@ def run(  # noqa: PLR0913 - all but two are for those who want something else
         directory = store.directory(job.run_id)
         (directory / ASKED).write_bytes(msgspec.json.encode(request))
         diary = Diary(directory / "run.log", watcher or Silence())
-        (directory / LOGS).mkdir(exist_ok=True)
-        done = evaluate(job, logs=directory / LOGS, unsafe=request.unsafe, watcher=diary)
+        # What an unconfined guest wrote down is not what a confined one goes on from.
+        logs = directory / (f"unsafe-{LOGS}" if request.unsafe else LOGS)
+        logs.mkdir(exist_ok=True)
+        done = evaluate(job, logs=logs, unsafe=request.unsafe, watcher=diary)
         diary.note(f"final score {done.report.final_score}, digest {done.report.digest}")
         shown = keep(done, directory)
-        shutil.rmtree(directory / LOGS)
+        shutil.rmtree(logs)
         return Finished(directory, shown)
 
 

@@ -65,6 +65,7 @@ class Store:
         What is left of an earlier attempt stays, unless it is to be fresh.
         """
         directory = self.directory(run_id)
+        _refuse_links(directory, directory / "submission", directory / "run.log")
         if fresh and directory.exists():
             shutil.rmtree(directory)
         directory.mkdir(exist_ok=True)
@@ -78,6 +79,7 @@ class Store:
     def locked(self, run_id: str) -> Iterator[None]:
         """Keep others from playing the same run at the same time."""
         path = self.runs / f".{run_id}.lock"
+        _refuse_links(path)
         with path.open("wb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,6 +100,13 @@ class Store:
                 yield path.parent, load_report(path)
             except ReportError:
                 continue
+
+
+def _refuse_links(*paths: Path) -> None:
+    """Raise if somebody put a link where a run is to be written: it would be followed."""
+    for path in paths:
+        if path.is_symlink():
+            raise StoreError(f"{path} is a link, and nothing is written through it; remove it")
 
 
 def save(directory: Path, files: dict[str, bytes], report: Report) -> Path:

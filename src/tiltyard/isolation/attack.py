@@ -16,6 +16,8 @@ MAX_SNAPSHOTS: Final = 200_000
 MAX_ANSWER_CHARS: Final = 150_000
 MAX_CANDIDATES: Final = 20_000
 MAX_PARTS: Final = 2_000
+MAX_FOUND_CHARS: Final = 20_000_000
+"""Of all candidates together; what comes behind is not taken."""
 MAX_MESSAGES_KEPT: Final = 64
 MAX_MESSAGE_CHARS: Final = 4_000
 MAX_WORD_CHARS: Final = 40
@@ -70,13 +72,17 @@ class _Host:
         env.reset()
         frame: Any = Run(env.seed, config.max_steps, config.max_tool_hops, config.time_budget_s)
         found: list[Any] = []
-        parts = 0
+        parts = chars = 0
         while True:
             asked = self._session.ask(frame, "run")
             if isinstance(asked, Done):
-                found += map(_candidate, asked.candidates[: MAX_CANDIDATES - len(found)])
+                taken = [*map(_candidate, asked.candidates[: MAX_CANDIDATES - len(found)])]
+                chars += sum(map(_size, taken))
+                if chars <= MAX_FOUND_CHARS:
+                    found += taken
                 parts += 1
-                if not asked.more or len(found) >= MAX_CANDIDATES or parts >= MAX_PARTS:
+                full = len(found) >= MAX_CANDIDATES or chars > MAX_FOUND_CHARS
+                if not asked.more or full or parts >= MAX_PARTS:
                     self._catch_up()
                     return found
                 frame = Given()
@@ -168,3 +174,8 @@ def _candidate(found: list[str | None] | str) -> Any:
     if all(isinstance(message, str) for message in found):
         return AttackCandidate(tuple(str(message)[:MAX_MESSAGE_CHARS] for message in found))
     return tuple(found)
+
+
+def _size(candidate: Any) -> int:
+    messages = candidate.user_messages if isinstance(candidate, AttackCandidate) else candidate
+    return sum(len(message) if isinstance(message, str) else 1 for message in messages)

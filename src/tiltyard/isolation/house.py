@@ -4,6 +4,7 @@ All are copies of one process that has imported what is trusted, and nothing els
 """
 
 import os
+import time
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Self
@@ -47,6 +48,7 @@ class GuestHouse:
         self._packages = tuple(packages)
         self._limits = limits
         self._deadlines = deadlines
+        self._end: float | None = None
         self._process = os.getpid()
         self._nursery: Nursery | None = None
         self._open: list[tuple[Session, Slot]] = []
@@ -69,10 +71,13 @@ class GuestHouse:
             # Nor is its core: the original goes on there.
             self._core.give_up()
         self._tidy()
+        if self._end is None:
+            # For all guests together: else one that is late could be followed by many more.
+            self._end = time.monotonic() + (self._deadlines or Deadlines()).whole
         guest, slot = self._start()
         try:
             self._core.join(guest.pid)
-            session = Session(guest, self._load, self._deadlines, self._tidy)
+            session = Session(guest, self._load, self._deadlines, self._tidy, self._end)
         except BaseException:
             guest.kill()
             slot.release()

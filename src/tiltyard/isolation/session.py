@@ -27,6 +27,7 @@ from tiltyard.isolation.wire import (
 )
 
 OUTPUT_CHARS: Final = 2_000
+MAX_LINES: Final = 999_999
 MAX_PACKED_CHARS: Final = 4_000
 _LINE: Final = re.compile(r'^  File "([\w./-]{1,200}\.py)", line (\d{1,6}), in ', re.MULTILINE)
 
@@ -54,7 +55,7 @@ class Deadlines(Struct, frozen=True):
     load: float = 30.0
     answer: float = 20.0
     whole: float = 2520.0
-    """For all that one guest is asked: the official limit of a match."""
+    """For all that the guests of one house are asked: the official limit of a match."""
 
 
 class GuestError(GuardrailGoneError):
@@ -90,13 +91,22 @@ class GuestError(GuardrailGoneError):
 
         The kind of failure, the exception if it is one that everybody knows, and the line.
         """
+        return self.official_within(MAX_LINES)
+
+    def official_within(self, lines: int) -> str:
+        """Return the same, with a line that the module really has.
+
+        A guest writes its own traceback: a line that is not there would be a word of its own.
+        """
         name = str(self).partition(":")[0]
         known = getattr(builtins, name, None)
         if not (isinstance(known, type) and issubclass(known, BaseException)):
             return self.kind
-        lines = [line for file, line in _LINE.findall(self.traceback) if file == self.module]
-        place = f" on line {lines[-1]} of {self.module}" if lines else ""
-        return f"{self.kind}: {name}{place}"
+        told = [int(line) for file, line in _LINE.findall(self.traceback) if file == self.module]
+        is_there = told and 1 <= told[-1] <= lines
+        return f"{self.kind}: {name}" + (
+            f" on line {told[-1]} of {self.module}" if is_there else ""
+        )
 
 
 _STAGES: Final = ("import", "class", "construct", "run")
@@ -112,15 +122,18 @@ class Session:
         load: Load,
         deadlines: Deadlines | None = None,
         when_closed: Callable[[], None] | None = None,
+        end: float | None = None,
     ) -> None:
         self.guest = guest
         self.closed = False
         self._when_closed = when_closed
-        self._end = time.monotonic() + (deadlines or Deadlines()).whole
         self.module = load.module
         self.deadlines = deadlines or Deadlines()
+        self._end = time.monotonic() + self.deadlines.whole if end is None else end
+        """When the time is over, on the monotonic clock."""
         self._wire: Channel[Any] = Channel(guest.from_guest, guest.to_guest, FromGuest)
-        answer = self._exchange(load, f"load {load.module}", self.deadlines.load)
+        left = max(0.1, self._end - time.monotonic())
+        answer = self._exchange(load, f"load {load.module}", min(left, self.deadlines.load))
         if not isinstance(answer, Ready):
             raise self.failed("did not say that it is ready", f"load {load.module}")
 
