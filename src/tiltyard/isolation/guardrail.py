@@ -68,9 +68,10 @@ class Handle:
 
     __slots__ = ("history", "kept", "turns")
 
-    def __init__(self, history: bytes, turns: int, kept: Kept) -> None:
+    def __init__(self, history: Any, turns: int, kept: Kept) -> None:
         self.history = history
-        """The digest of all that a guest would have been told and asked in so many turns."""
+        """All that a guest would have been told and asked in so many turns: a digest of it up to
+        the last question, and what came after."""
         self.turns = turns
         self.kept = kept
         """The nearest state on the way here that a guest keeps."""
@@ -125,7 +126,7 @@ class JailedRunner:
         self._process = 0
         self._notes: list[Note] = []
         self._state = self.initial
-        self._history = b""
+        self._history: Any = b""
         self._turn: OpenTurn | None = None
         """The turn that is going on, if it was heard of."""
         self._digested = 0
@@ -151,7 +152,8 @@ class JailedRunner:
     def decide(self, call: ToolCall, turn: OpenTurn) -> Decision:
         args = call.plain_args()
         news = self._news(turn)
-        self._history = self._digest(self._history, news, call.tool, args)
+        asked = self._encoder.encode((self._history, news, call.tool, args))
+        self._history = blake2b(asked, digest_size=16).digest()
         if self._told is None and not self.apart:
             known = self._decided.get(self._history)
             if known is not None:
@@ -170,15 +172,12 @@ class JailedRunner:
         """Return what happened since it was last asked for."""
         if self._turn is not turn:
             self._turn, self._told, self._digested = turn, None, 0
-            # Turns without a call have left no digest behind.
+            # Turns without a call have left nothing behind in the handle.
             said = [closed.message for closed in _behind(turn.before, self._state.turns)]
-            self._history = self._digest(self._state.history, [*said, turn.message])
+            self._history = self._state.history, said, turn.message
         news = [_seen(event) for event in turn.events[self._digested :]]
         self._digested = len(turn.events)
         return news
-
-    def _digest(self, *what: Any) -> bytes:
-        return blake2b(self._encoder.encode(what), digest_size=16).digest()
 
     def _ask(
         self, session: Session, turn: OpenTurn, name: str, args: dict[str, Any], news: list[Seen]
@@ -235,7 +234,7 @@ class JailedRunner:
             self._notes.append(Close())
             kept = self._commit(turns)
         self._turn = None
-        return Handle(self._digest(self._history, news), turns, kept)
+        return Handle((self._history, news), turns, kept)
 
     def close(self) -> None:
         if self._session is not None and self._process == os.getpid():
