@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from tiltyard.world.generate import generate
 # No test may depend on how fast the machine is.
 settings.register_profile("tiltyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tiltyard")
+# Who starts tests in the background may have them ignore it, and so all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ATTACK = """
 class AttackAlgorithm:

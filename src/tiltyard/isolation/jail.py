@@ -92,6 +92,7 @@ class Nursery:
                 process = _spawn(line, self._output, pass_on, self._group, without)
                 ours.callback(_abandon, process)
                 self._group = self._group or process.pid
+                os.write(self._lifeline, b"%d\n" % process.pid)
                 self._processes = [process] if watcher is None else [process, watcher]
             self._inmost = _first_in_namespace(info) if level is Level.A else None
             # Not read any more, and yet open: bubblewrap is still writing, and would die of it.
@@ -266,6 +267,13 @@ def _check_open(view: View, place: str | None) -> None:
                 )
 
 
+_WATCH: Final = (
+    "read pid <&{0}; read _ <&{0}; "
+    "for child in $(cat /proc/$pid/task/$pid/children); do kill -9 $child; done; kill -9 0"
+)
+"""The children first, by name: a session of their own takes them out of the group."""
+
+
 def _watch(lifeline: int) -> subprocess.Popen[bytes]:
     """Start somebody who kills his whole process group when the other end of a pipe is closed.
 
@@ -274,7 +282,7 @@ def _watch(lifeline: int) -> subprocess.Popen[bytes]:
     a process outside can end.
     """
     return subprocess.Popen(  # noqa: S603 - a number is all that varies
-        ["/bin/sh", "-c", f"read _ <&{lifeline}; kill -9 0"],
+        ["/bin/sh", "-c", _WATCH.format(lifeline)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
