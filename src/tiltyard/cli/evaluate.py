@@ -1,5 +1,6 @@
 """`tiltyard evaluate`, `verify` and `key`: play a submission's matches, and play them again."""
 
+import errno
 import signal
 import sys
 from collections.abc import Iterator
@@ -198,6 +199,8 @@ def told() -> Iterator[None]:
     ) as error:
         refuse(str(error), WRONG_USE)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            refuse("the disk is full; make room, and the same command goes on from here", WRONG_USE)
         where = f"{error.filename}: " if error.filename else ""
         refuse(f"{where}{error.strerror or error}", WRONG_USE)
     finally:

@@ -1,0 +1,116 @@
+"""`tiltyard evaluate`: what it prints, and the sentence for everything that can go wrong."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from small_runs import ATTACK, GUARDRAIL, submission
+
+TILTYARD = Path(sys.executable).with_name("tiltyard")
+
+
+def tiltyard(*args: object, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    line = [str(TILTYARD), *map(str, args)]
+    done = subprocess.run(line, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def test_one_object_has_what_others_build_on(tmp_path: Path) -> None:
+    submission(tmp_path / "mine")
+    done = tiltyard("evaluate", "mine", "--budget", "quick", "--json", cwd=tmp_path)
+    told = json.loads(done.stdout)
+    assert {"score", "raw", "score_volume", "findings", "unique_cells"} <= told["attack"].keys()
+    assert {"score", "breaches", "false_positives", "benign_trials"} <= told["defense"].keys()
+    assert told["final_score"] == told["attack"]["score"] + told["defense"]["score"]
+    assert told["isolation"]["level"] == "A"
+    assert told["comparable"] is False
+    assert told["not_comparable_because"] == ["the budget is quick, not official"]
+    assert told["ruleset"] == "design-1"
+    assert len(told["run_id"]) == 16
+    assert len(told["digest"]) == 64
+    assert done.stderr == ""  # no bar where nobody looks
+    page = tmp_path / ".tiltyard" / "runs" / told["run_id"] / "report.html"
+    assert page.is_file()
+    again = tiltyard("evaluate", "mine", "--budget", "quick", cwd=tmp_path)
+    assert "played before" in again.stdout
+    assert str(page.relative_to(tmp_path)) in again.stdout
+    verified = tiltyard("verify", told["run_id"][:8], cwd=tmp_path)
+    assert verified.stdout == f"the same: {told['digest']}\n"
+
+
+def test_a_track_that_was_not_played_is_null(tmp_path: Path) -> None:
+    (tmp_path / "guardrail.py").write_text(GUARDRAIL, encoding="utf-8")
+    line = ("evaluate", "guardrail.py", "--track", "defense", "--budget", "quick", "--json")
+    told = json.loads(tiltyard(*line, cwd=tmp_path).stdout)
+    assert told["attack"] is None
+    assert told["defense"]["score"] == told["final_score"]
+
+
+def test_other_seeds_show_the_spread(tmp_path: Path) -> None:
+    (tmp_path / "attack.py").write_text(ATTACK, encoding="utf-8")
+    shown = tiltyard("evaluate", "attack.py", "--budget", "quick", "--seeds", "2", cwd=tmp_path)
+    assert "other seeds" in shown.stdout
+    assert "least" in shown.stdout
+
+
+def test_a_match_that_is_broken_off_ends_with_one_and_the_authors_line(tmp_path: Path) -> None:
+    source = "class AttackAlgorithm:\n    def run(self, env, config):\n        return 1 / 0\n"
+    (tmp_path / "attack.py").write_text(source + "import tiltyard\n", encoding="utf-8")
+    done = tiltyard("evaluate", "attack.py", "--budget", "quick", cwd=tmp_path, code=1)
+    assert "ZeroDivisionError" in done.stdout
+    assert "line 3" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("nowhere", "does not exist"),
+        ("text.zip", "zip"),
+        ("empty", "class"),
+        ("attack.py --track defense", "no class Guardrail"),
+        ("attack.py --opponent nobody", "there is no guardrail 'nobody'"),
+        ("attack.py --ruleset nonsense", "there is design"),
+        ("attack.py --ruleset broken.toml", "not a ruleset"),
+        ("attack.py --ruleset missing.toml", "cannot be read"),
+        ("attack.py --key broken.toml", "tiltyard key FILE"),
+        ("attack.py --agent parrot", "there is: deterministic"),
+        ("attack.py --scenario empty", "does not exist"),
+        ("attack.py --store text.zip", "Name another with --store"),
+    ],
+)
+def test_everything_that_is_wrong_has_its_sentence(line: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "attack.py").write_text(ATTACK, encoding="utf-8")
+    (tmp_path / "text.zip").write_text("no zip", encoding="utf-8")
+    (tmp_path / "broken.toml").write_text("name = 1", encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    done = tiltyard("evaluate", *line.split(), cwd=tmp_path, code=2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    submission(tmp_path / "mine")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", disk], check=True)
+    try:
+        line = ("evaluate", "mine", "--budget", "quick", "--store", disk / "store")
+        done = tiltyard(*line, cwd=tmp_path, code=2)
+        assert "the disk is full" in done.stderr or "No space left" in done.stderr
+        assert not [*disk.rglob("report.json")]
+        assert not [*disk.rglob(".report*")]
+    finally:
+        subprocess.run(["/bin/umount", disk], check=True)
+
+
+def test_a_key_is_made_once(tmp_path: Path) -> None:
+    tiltyard("key", "mine.key", cwd=tmp_path)
+    assert (tmp_path / "mine.key").stat().st_mode & 0o077 == 0
+    assert "exists" in tiltyard("key", "mine.key", cwd=tmp_path, code=2).stderr
