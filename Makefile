@@ -41,7 +41,7 @@ setup: $(VENV)/.core bubblewrap  ## Make .venv and install Tiltyard into it
 
 demo: $(VENV)/.core bubblewrap  ## See an injection obeyed, and stopped; then an example through both matches
 	$(BIN)/tiltyard demo
-	$(BIN)/tiltyard evaluate examples/balanced --budget quick
+	$(BIN)/tiltyard evaluate examples/balanced --budget quick --store .tiltyard/demo
 
 test: $(VENV)/.dev bubblewrap chromium  ## Run every test
 	$(BIN)/pytest -n $(WORKERS)

@@ -102,6 +102,13 @@ def test_one_track_alone_leaves_the_other_out(tmp_path: Path, store: Store) -> N
         run(request(alone, "defense"), store)
 
 
+def test_a_file_without_its_class_is_named(tmp_path: Path, store: Store) -> None:
+    renamed = GUARDRAIL.replace("class Guardrail", "class MyGuardrail")
+    report = run(request(submission(tmp_path / "mine", guardrail=renamed)), store).report
+    assert report.defense is None
+    assert "guardrail.py has no class Guardrail, so defense was not played." in report.notes
+
+
 def test_an_opponent_may_be_a_rung_or_somebody_elses_submission(
     tmp_path: Path, store: Store
 ) -> None:

@@ -119,20 +119,34 @@ def compare(before: Run, after: Run, *, unsafe: bool = False) -> Comparison:
     findings: list[Followed] = []
     with ExitStack() as stack:
         for track in TRACKS:
+            absent = [run for run in (before, after) if not _played(run.report, track)]
+            if absent:
+                if len(absent) == 1:
+                    notes.append(f"{_name(absent[0])} has no {track} match to compare.")
+                continue
             there = _Following(before, after, track, stack, unsafe=unsafe)
             findings += _follow_all(there)
             notes += there.notes
     gained, lost = _false_positives(before.report, after.report)
+    then, now = _numbers(before.report), _numbers(after.report)
+    if any(_played(before.report, track) != _played(after.report, track) for track in TRACKS):
+        # A sum of two matches beside one of them says nothing.
+        then.pop("final score")
+        now.pop("final score")
     return Comparison(
         _name(before),
         _name(after),
         tuple(_changed(_settings(before.report), _settings(after.report))),
-        tuple(_beside(_numbers(before.report), _numbers(after.report))),
+        tuple(_beside(then, now)),
         tuple(findings),
         gained,
         lost,
         tuple(dict.fromkeys(notes)),
     )
+
+
+def _played(report: Report, track: str) -> bool:
+    return (report.attack if track == "offense" else report.defense) is not None
 
 
 def _name(run: Run) -> str:

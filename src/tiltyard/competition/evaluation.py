@@ -33,7 +33,7 @@ from tiltyard.isolation.house import GuestHouse
 from tiltyard.isolation.limits import Level
 from tiltyard.isolation.probing import probe
 from tiltyard.isolation.session import GuestError
-from tiltyard.isolation.submissions import Track
+from tiltyard.isolation.submissions import CLASSES, Track
 from tiltyard.judge.findings import Finding as Judged
 from tiltyard.recording import Log
 from tiltyard.reporting import telling
@@ -130,12 +130,22 @@ class _Run:
 
     def play(self) -> Evaluation:
         games = [*self._games()]
+        self._note_missing()
         attack = defense = None
         if "attack" in self.job.tracks:
             attack = self._attempt("offense", lambda: self._offense(games))
         if "guardrail" in self.job.tracks:
             defense = self._attempt("defense", lambda: self._defense(games))
         return Evaluation(self._report(games, attack, defense), tuple(self.traces))
+
+    def _note_missing(self) -> None:
+        """Name a file that is called after a track and has nothing to play in it."""
+        submission = self.job.submission
+        for track, name in CLASSES.items():
+            there = any(file.path == f"{track}.py" for file in submission.files)
+            if there and track not in submission.modules:
+                match = TRACK_NAMES[track]
+                self.notes.append(f"{track}.py has no class {name}, so {match} was not played.")
 
     def _games(self) -> list[Game]:
         if self.job.scenario is not None:

@@ -196,7 +196,8 @@ class _Check:
             self.passed.append(f"{place}: AttackAlgorithm returned {told}")
         if not found:
             self.notes.append(
-                f"The attack returned no candidates in {steps:,} steps; a match gives 0 for that."
+                f"The attack returned no candidates in these {steps:,} steps. A match has many "
+                "more; if there are none then either, it gives 0."
             )
 
     def _run(self, house: GuestHouse, steps: int) -> tuple[list[object], int]:
