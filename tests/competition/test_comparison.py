@@ -185,12 +185,16 @@ def _restricted(run: Run) -> Run:
     return Run(restricted(run.report), run.directory)
 
 
-def test_a_track_that_was_not_played_has_no_numbers(before: Run, after: Run) -> None:
+def test_a_track_that_was_not_played_is_not_compared(before: Run, after: Run) -> None:
+    """Nothing was lost where nothing was played, and a sum says nothing beside a part of it."""
     alone: Report = structs.replace(after.report, attack=None)
-    numbers = {
-        change.name: change for change in compare(before, Run(alone, after.directory)).numbers
-    }
+    found = compare(before, Run(alone, after.directory))
+    numbers = {change.name: change for change in found.numbers}
     assert numbers["attack score"].after is None
+    assert "final score" not in numbers
+    assert _attack(before).found
+    assert not found.having("offense", "lost")
+    assert [note for note in found.notes if "no offense match" in note]
 
 
 def _step(index: int = 0, decision: str = "allow", **fields: Any) -> Step:
