@@ -13,6 +13,8 @@ from typing import Final, NamedTuple
 
 from tiltyard.attacks import Cartographer
 from tiltyard.competition.matches import play_defense, play_offense
+from tiltyard.competition.monitoring import strategies
+from tiltyard.env import PUBLIC_SEED
 from tiltyard.isolation.house import GuestHouse
 from tiltyard.isolation.submissions import Submission, open_submission
 from tiltyard.ruleset import Ruleset, load_ruleset
@@ -20,25 +22,13 @@ from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 
 ROOT: Final = Path(__file__).parent.parent
-PUBLIC_SEED: Final = 123
 OTHER_SEEDS: Final = (1, 2, 3)
 
 
-class Strategy(NamedTuple):
-    """A strategy of the design: where its example is, and the scores that are expected of it."""
-
-    directory: Path
-    attack: tuple[int, int] | None = None
-    defense: tuple[int, int] | None = None
-    total: tuple[int, int] | None = None
-
-
-STRATEGIES: Final = {
-    "red": Strategy(ROOT / "examples/red", (700, 1000), (300, 500), (1000, 1500)),
-    "blue": Strategy(ROOT / "examples/blue", (200, 400), (800, 1000), (1000, 1400)),
-    "balanced": Strategy(ROOT / "examples/balanced", (500, 700), (700, 900), (1200, 1600)),
-    "elite": Strategy(ROOT / "examples/elite", (900, 1000), (950, 1000), (1850, 2000)),
-    "starter": Strategy(ROOT / "src/tiltyard/starters"),
+EXPECTED: Final = {strategy.name: strategy for strategy in strategies()}
+DIRECTORIES: Final = {
+    **{name: ROOT / "examples" / name for name in EXPECTED},
+    "starter": ROOT / "src/tiltyard/starters",
 }
 """The last is no strategy: it is what `tiltyard init` gives to everybody."""
 
@@ -81,17 +71,17 @@ TITLES: Final = (
 
 def row(name: str, worlds: Sequence[Played]) -> str:
     """Return a strategy's line of the table."""
-    expected = STRATEGIES[name]
+    expected = EXPECTED.get(name)
     cells = (
         name,
         _each([played.attack for played in worlds]),
-        _range(expected.attack),
+        _range(None if expected is None else expected.attack),
         _each([played.defense for played in worlds]),
-        _range(expected.defense),
+        _range(None if expected is None else expected.defense),
         _each([played.breaches for played in worlds]),
         _each([played.false_positives for played in worlds]),
         _each([played.total for played in worlds]),
-        _range(expected.total),
+        _range(None if expected is None else expected.total),
         _each([played.taken for played in worlds]),
     )
     return f"| {' | '.join(cells)} |"
@@ -103,8 +93,8 @@ def _each(numbers: Sequence[float]) -> str:
     return f"{first} ({' '.join(others)})" if others else first
 
 
-def _range(expected: tuple[int, int] | None) -> str:
-    return "" if expected is None else f"{expected[0]} to {expected[1]}"
+def _range(expected: tuple[float, float] | None) -> str:
+    return "" if expected is None else "{:g} to {:g}".format(*expected)
 
 
 def main() -> None:
@@ -113,8 +103,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=OTHER_SEEDS, help="other worlds")
     asked = parser.parse_args()
     for name in asked.names:
-        if name not in STRATEGIES:
-            parser.error(f"there is no strategy {name!r}: it is one of {', '.join(STRATEGIES)}")
+        if name not in DIRECTORIES:
+            parser.error(f"there is no strategy {name!r}: it is one of {', '.join(DIRECTORIES)}")
     ruleset = load_ruleset()
     scenarios = [generate(seed) for seed in (PUBLIC_SEED, *asked.seeds)]
     others = f"; in brackets seeds {', '.join(map(str, asked.seeds))}" if asked.seeds else ""
@@ -122,8 +112,8 @@ def main() -> None:
     print(f"| {' | '.join(TITLES)} |\n{'|---' * len(TITLES)}|", flush=True)
     with tempfile.TemporaryDirectory(prefix="tiltyard-strategies-") as place:
         Path(place).chmod(0o755)  # the guest is another user, and must be able to read it
-        for name in asked.names or STRATEGIES:
-            submission = open_submission(STRATEGIES[name].directory, Path(place, name))
+        for name in asked.names or DIRECTORIES:
+            submission = open_submission(DIRECTORIES[name], Path(place, name))
             print(row(name, [play(submission, world, ruleset) for world in scenarios]), flush=True)
 
 

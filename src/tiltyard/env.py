@@ -91,7 +91,7 @@ class SandboxEnv:
     Without `fixtures_dir` or `scenario`, the world is the generated one of `seed`; seed 123 is
     the public scenario. `world` is another beginning for a scenario, such as one with other
     secrets. Without `agent`, the deterministic one; without `guardrail`, none. With `fold`, a
-    snapshot puts its history away and takes a third of the room, for those who keep thousands;
+    snapshot puts its history away and takes less room, for those who keep thousands;
     whoever asks for the history all the same, waits for it once.
     """
 

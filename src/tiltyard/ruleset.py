@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -142,6 +143,16 @@ def load_ruleset(name: str = "design") -> Ruleset:
     if name not in shipped:
         raise RulesetError(f"there is no ruleset named {name!r}; there is {', '.join(shipped)}")
     return read_ruleset((files("tiltyard.rulesets") / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def find_ruleset(wanted: str) -> Ruleset:
+    """Return a shipped ruleset by name, or one from a `.toml` file."""
+    if not wanted.endswith(".toml"):
+        return load_ruleset(wanted)
+    try:
+        return read_ruleset(Path(wanted).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RulesetError(f"the ruleset {wanted} cannot be read: {error}") from None
 
 
 def read_ruleset(text: str) -> Ruleset:

@@ -1,5 +1,6 @@
 """Whole runs: what is played, kept, returned, resumed and shown."""
 
+import json
 import os
 import shutil
 import signal
@@ -85,7 +86,21 @@ def test_a_run_is_verified_by_playing_it_again(played: tuple[Finished, Store, Pa
     beside = first.directory / "forged.json"
     beside.write_bytes(write_report(forged))
     assert not verify(beside, store).same
+    assert first.report.attack is not None
+    better = structs.replace(first.report.attack, score=999.0)
+    beside.write_bytes(write_report(structs.replace(first.report, attack=better)))
+    doctored = verify(beside, store)
+    assert doctored.expected == doctored.found  # the digest alone does not tell
+    assert doctored.different == ("attack.score",)
+    assert not doctored.same
     beside.unlink()
+
+
+def test_a_report_is_not_verified_by_another_submission(tmp_path: Path, store: Store) -> None:
+    finished = run(request(submission(tmp_path / "mine", guardrail="")), store)
+    (finished.directory / "submission" / "attack.py").write_text(f"{ATTACK}\n# other\n")
+    with pytest.raises(StoreError, match="is not the submission"):
+        verify(finished.directory / REPORT, store)
 
 
 def test_one_track_alone_leaves_the_other_out(tmp_path: Path, store: Store) -> None:
@@ -352,6 +367,12 @@ def test_a_key_is_read_or_refused_with_a_word(tmp_path: Path) -> None:
 
 
 # Gaming -------------------------------------------------------------------------------------
+
+
+def test_the_suite_has_the_ways_to_game_a_run() -> None:
+    folders = {path.parent.name: json.loads(path.read_text()) for path in GAMING.glob("*/run.json")}
+    assert {int(name[:2]) for name in folders} == {12, 13, 14, 15}
+    assert all(case["vector"] and case["track"] for case in folders.values())
 
 
 def _gaming(number: str, store: Store, **changes: Any) -> Report:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tiltyard.cli.problems import in_one_sentence
 from tiltyard.competition.calibration import (
     Calibration,
     calibrate,
@@ -19,7 +20,7 @@ from tiltyard.competition.calibration import (
 )
 from tiltyard.competition.tables import attack_table, curve, defense_table, page
 from tiltyard.env import PUBLIC_SEED
-from tiltyard.ruleset import Ruleset, RulesetError, load_ruleset, read_ruleset
+from tiltyard.ruleset import find_ruleset
 from tiltyard.world.generate import generate
 
 CONVERGENCE_OF: Final = ("allow-all", "simple rules", "pattern matching", "taint tracking")
@@ -50,7 +51,8 @@ def run(  # noqa: PLR0913 - options
     Example: tiltyard calibrate --convergence
     """
     console = Console(highlight=False)
-    rules = _ruleset(ruleset)
+    with in_one_sentence():
+        rules = find_ruleset(ruleset)
     _prepare(out)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:
@@ -88,15 +90,6 @@ def _prepare(out: Path) -> None:
     except OSError as error:
         reason = error.strerror or "cannot be written"
         raise typer.BadParameter(f"{out}: {reason}", param_hint="--out") from None
-
-
-def _ruleset(name: str) -> Ruleset:
-    try:
-        if Path(name).suffix == ".toml":
-            return read_ruleset(Path(name).read_text(encoding="utf-8"))
-        return load_ruleset(name)
-    except (RulesetError, OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(str(error), param_hint="--ruleset") from None
 
 
 def _show(console: Console, done: Calibration) -> None:

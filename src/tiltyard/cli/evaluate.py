@@ -1,37 +1,28 @@
 """`tiltyard evaluate`, `verify` and `key`: play a submission's matches, and play them again."""
 
-import errno
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final
 
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from tiltyard.cli.problems import NO_JAIL, WRONG_USE, refuse
-from tiltyard.cli.screen import DEFAULT_STORE, StoreOption, shown, shown_lines
-from tiltyard.competition.official import KeyFileError, make_key, read_key
-from tiltyard.competition.opponents import OpponentError
-from tiltyard.competition.runs import Finished, NoJailError, Request, run, verify
-from tiltyard.competition.store import PAGE, Store, StoreError, find_report
+from tiltyard.cli.bars import Bars
+from tiltyard.cli.problems import WRONG_USE, in_one_sentence, refuse
+from tiltyard.cli.screen import DEFAULT_STORE, StoreOption, UnsafeOption, shown, shown_lines
+from tiltyard.competition.official import make_key, read_key
+from tiltyard.competition.runs import Finished, Request, run, verify
+from tiltyard.competition.store import PAGE, Store, find_report
 from tiltyard.env import PUBLIC_SEED
-from tiltyard.isolation.limits import JailError
-from tiltyard.isolation.submissions import SubmissionError
-from tiltyard.reporting.schema import Report, ReportError, summary
-from tiltyard.ruleset import Ruleset, RulesetError, load_ruleset, read_ruleset
-from tiltyard.world.fixtures import FixturesError, load_scenario
-from tiltyard.world.scenario import Scenario
+from tiltyard.reporting.schema import Report, summary
+from tiltyard.ruleset import Ruleset, RulesetError, find_ruleset
+from tiltyard.world.fixtures import load_scenario
 
 BROKEN_OFF: Final = 1
-INTERRUPTED: Final = 130
+GOES_ON: Final = "interrupted; the same command goes on from here"
 
 
 class Track(StrEnum):
@@ -76,10 +67,7 @@ def evaluate(  # noqa: PLR0913 - options
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Play again what is in the store.")
     ] = False,
-    unsafe: Annotated[
-        bool,
-        typer.Option("--unsafe-no-sandbox", help="Without a jail. For code of your own alone."),
-    ] = False,
+    unsafe: UnsafeOption = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one object, and no table.")
     ] = False,
@@ -96,7 +84,7 @@ def evaluate(  # noqa: PLR0913 - options
     Exit codes: 0 there is a score, 1 a match was broken off, 2 something about the command or the
     submission is wrong, 3 no jail on this machine, 130 interrupted (the same command goes on).
     """
-    with told():
+    with in_one_sentence(GOES_ON):
         rules = read_rules(ruleset, agent)
         request = Request(
             str(submission),
@@ -108,7 +96,7 @@ def evaluate(  # noqa: PLR0913 - options
             unsafe,
         )
         secret = None if key is None else read_key(key)
-        own = None if scenario is None else read_scenario(scenario)
+        own = None if scenario is None else load_scenario(scenario)
         with Bars() as bars:
             finished = run(
                 request, Store(store), scenario=own, key=secret, fresh=fresh, watcher=bars
@@ -150,15 +138,17 @@ def verify_report(
 
     Exit codes: 0 the same, 1 different, 2 something about the command is wrong.
     """
-    with told():
+    with in_one_sentence():
         secret = None if key is None else read_key(key)
-        own = None if scenario is None else read_scenario(scenario)
+        own = None if scenario is None else load_scenario(scenario)
         path = find_report(report, Store(store))
         with Bars() as bars:
             verified = verify(path, Store(store), scenario=own, key=secret, watcher=bars)
         if not verified.same:
-            typer.echo(f"different: the report says {verified.expected}", err=True)
+            typer.echo(f"different: the report says {shown(verified.expected)}", err=True)
             typer.echo(f"           played again    {verified.found}", err=True)
+            for name in verified.different:
+                typer.echo(f"           {name} is another", err=True)
             raise typer.Exit(BROKEN_OFF)
         typer.echo(f"the same: {verified.found}")
 
@@ -178,87 +168,11 @@ def make_key_file(
     typer.echo(f"written: {path}")
 
 
-@contextmanager
-def told() -> Iterator[None]:
-    """Turn everything that can go wrong into one sentence and an exit code."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    except KeyboardInterrupt:
-        refuse("interrupted; the same command goes on from here", INTERRUPTED)
-    except (NoJailError, JailError) as error:
-        refuse(str(error), NO_JAIL)
-    except (
-        SubmissionError,
-        OpponentError,
-        StoreError,
-        ReportError,
-        RulesetError,
-        KeyFileError,
-        FixturesError,
-    ) as error:
-        refuse(str(error), WRONG_USE)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            refuse("the disk is full; make room, and the same command goes on from here", WRONG_USE)
-        where = f"{error.filename}: " if error.filename else ""
-        refuse(f"{where}{error.strerror or error}", WRONG_USE)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
-
-
 def read_rules(name: str, agent: str) -> Ruleset:
-    if name.endswith(".toml"):
-        try:
-            rules = read_ruleset(Path(name).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise RulesetError(f"the ruleset {name} cannot be read: {error}") from None
-    else:
-        rules = load_ruleset(name)
+    rules = find_ruleset(name)
     if agent and agent != rules.play.agent:
-        raise RulesetError(f"there is no agent {agent!r}; there is: deterministic")
+        raise RulesetError(f"there is no agent {agent!r}; there is: {rules.play.agent}")
     return rules
-
-
-def read_scenario(path: Path) -> Scenario:
-    return load_scenario(path)
-
-
-class Bars:
-    """Bars on a terminal, and nothing elsewhere."""
-
-    def __init__(self) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description:24}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[note]}", style="dim", markup=False),
-            console=Console(stderr=True),
-            disable=not sys.stderr.isatty(),
-            transient=True,
-        )
-        self._task: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
-
-    def begin(self, what: str, total: int) -> None:
-        if self._task is not None:
-            self._progress.update(self._task, completed=1, total=1)
-        self._task = self._progress.add_task(what, total=total, note="")
-
-    def step(self, done: int, note: str) -> None:
-        if self._task is not None:
-            self._progress.update(self._task, completed=done, note=note)
 
 
 def show(finished: Finished, others: list[Finished]) -> None:

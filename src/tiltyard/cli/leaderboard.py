@@ -8,14 +8,12 @@ import msgspec
 import typer
 from rich.console import Console
 
-from tiltyard.cli.evaluate import told
-from tiltyard.cli.problems import WRONG_USE, refuse
+from tiltyard.cli.problems import WRONG_USE, in_one_sentence, refuse
 from tiltyard.cli.screen import DEFAULT_STORE, number, open_console
 from tiltyard.cli.showing import escaped, print_table, say
 from tiltyard.competition.field import Field, FieldError, gather
 from tiltyard.competition.leaderboard import (
     Board,
-    DisqualificationError,
     Leaderboard,
     make_leaderboard,
     read_disqualified,
@@ -96,15 +94,12 @@ def read_leaderboard(
         refuse(
             "There are no runs here. Name some, or make one with `tiltyard evaluate`.", WRONG_USE
         )
-    with told():
-        try:
-            field = gather(runs or [DEFAULT_STORE])
-            if key is not None:
-                field = _of_key(field, read_key(key).fingerprint)
-            reasons = {} if disqualified is None else read_disqualified(disqualified)
-            return make_leaderboard(field, reasons, every_run=every_run)
-        except (FieldError, DisqualificationError) as error:
-            refuse(str(error), WRONG_USE)
+    with in_one_sentence():
+        field = gather(runs or [DEFAULT_STORE])
+        if key is not None:
+            field = _of_key(field, read_key(key).fingerprint)
+        reasons = {} if disqualified is None else read_disqualified(disqualified)
+        return make_leaderboard(field, reasons, every_run=every_run)
 
 
 def _of_key(field: Field, fingerprint: str) -> Field:

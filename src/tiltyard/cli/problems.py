@@ -1,21 +1,30 @@
 """How a command says that it will not go on."""
 
+import errno
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import typer
 
 from tiltyard.cli.screen import shown
+from tiltyard.competition.field import FieldError
+from tiltyard.competition.leaderboard import DisqualificationError
+from tiltyard.competition.official import KeyFileError
 from tiltyard.competition.opponents import OpponentError
+from tiltyard.competition.runs import NoJailError
 from tiltyard.competition.store import StoreError
+from tiltyard.competition.tournament import TournamentError
 from tiltyard.isolation.limits import JailError
 from tiltyard.isolation.submissions import SubmissionError
 from tiltyard.reporting.schema import ReportError
 from tiltyard.ruleset import RulesetError
+from tiltyard.world.fixtures import FixturesError
 
 WRONG_USE: Final = 2
 NO_JAIL: Final = 3
+INTERRUPTED: Final = 130
 
 
 def refuse(sentence: str, code: int) -> NoReturn:
@@ -25,18 +34,43 @@ def refuse(sentence: str, code: int) -> NoReturn:
 
 
 @contextmanager
-def in_one_sentence() -> Iterator[None]:
-    """Tell of what a user can get wrong in one sentence, and end."""
+def in_one_sentence(when_interrupted: str = "interrupted") -> Iterator[None]:
+    """Tell of all that a user can get wrong, or wish, in one sentence, and end with its code."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
-    except JailError as error:
+    except KeyboardInterrupt:
+        refuse(when_interrupted, INTERRUPTED)
+    except (JailError, NoJailError) as error:
         refuse(
             f"{error}. `tiltyard doctor` says what is missing; for code of your own there is "
             "--unsafe-no-sandbox.",
             NO_JAIL,
         )
-    except (OpponentError, ReportError, RulesetError, StoreError, SubmissionError) as error:
+    except _WRONG as error:
         refuse(str(error), WRONG_USE)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            refuse("the disk is full; make room, and the same command goes on from here", WRONG_USE)
         where = f"{error.filename}: " if error.filename else ""
         refuse(f"{where}{error.strerror or error}", WRONG_USE)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+_WRONG: Final = (
+    DisqualificationError,
+    FieldError,
+    FixturesError,
+    KeyFileError,
+    OpponentError,
+    ReportError,
+    RulesetError,
+    StoreError,
+    SubmissionError,
+    TournamentError,
+)
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt

@@ -10,19 +10,20 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tiltyard.cli.evaluate import INTERRUPTED, Bars, Budget, read_rules, told
-from tiltyard.cli.problems import WRONG_USE, refuse
+from tiltyard.cli.bars import Bars
+from tiltyard.cli.evaluate import Budget
+from tiltyard.cli.problems import in_one_sentence
 from tiltyard.cli.screen import UnsafeOption, number, open_console, shown
 from tiltyard.cli.showing import escaped, print_table, say
 from tiltyard.competition.tables import table
 from tiltyard.competition.tournament import (
     Pairing,
     Tournament,
-    TournamentError,
     enter,
     hold,
 )
 from tiltyard.env import PUBLIC_SEED
+from tiltyard.ruleset import find_ruleset
 
 
 def run(  # noqa: PLR0913 - options
@@ -55,22 +56,21 @@ def run(  # noqa: PLR0913 - options
 
     Example: tiltyard tournament submissions/ "data flow" cartographer --budget quick
     """
-    with told(), tempfile.TemporaryDirectory(prefix="tiltyard-tournament-") as name, Bars() as bars:
+    with (
+        in_one_sentence("interrupted; a tournament begins anew"),
+        tempfile.TemporaryDirectory(prefix="tiltyard-tournament-") as name,
+        Bars() as bars,
+    ):
         scratch = Path(name)
         scratch.chmod(0o755)  # a guest is another user, and must be able to read it
-        try:
-            done = hold(
-                enter(entrants or [], scratch, whole_ladder=whole_ladder),
-                read_rules(ruleset, ""),
-                budget=budget.value,
-                seed=seed,
-                unsafe=unsafe,
-                watcher=bars,
-            )
-        except TournamentError as error:
-            refuse(str(error), WRONG_USE)
-        except KeyboardInterrupt:
-            refuse("interrupted; a tournament begins anew", INTERRUPTED)
+        done = hold(
+            enter(entrants or [], scratch, whole_ladder=whole_ladder),
+            find_ruleset(ruleset),
+            budget=budget.value,
+            seed=seed,
+            unsafe=unsafe,
+            watcher=bars,
+        )
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(done), indent=1).decode())
     elif as_markdown:

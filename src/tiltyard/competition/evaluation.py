@@ -83,7 +83,7 @@ class Game(Struct, frozen=True):
     key: str
 
 
-class Trace(Struct, frozen=True):
+class KeptTrace(Struct, frozen=True):
     """A finding's trace, to be kept beside the report."""
 
     name: str
@@ -92,7 +92,7 @@ class Trace(Struct, frozen=True):
 
 class Evaluation(Struct, frozen=True):
     report: Report
-    traces: tuple[Trace, ...]
+    traces: tuple[KeptTrace, ...]
 
 
 def evaluate(
@@ -125,7 +125,7 @@ class _Run:
         )
         self.failures: list[Failure] = []
         self.notes: list[str] = []
-        self.traces: list[Trace] = []
+        self.traces: list[KeptTrace] = []
         self.seconds: dict[str, float] = {}
 
     def play(self) -> Evaluation:
@@ -353,7 +353,7 @@ class _Run:
         told = telling.tell_findings(findings, prefix, self.rules)
         ordered = telling.in_order(findings, self.rules)
         self.traces += (
-            Trace(one.id, finding.trace.to_json())
+            KeptTrace(one.id, finding.trace.to_json())
             for one, finding in zip(told, ordered, strict=True)
         )
         return told

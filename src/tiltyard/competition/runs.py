@@ -7,7 +7,7 @@ and that an interrupted one goes on.
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, structs
@@ -73,10 +73,7 @@ def run(  # noqa: PLR0913 - all but two are for those who want something else
 ) -> Finished:
     """Play what was asked for, or return it from the store if it was played before."""
     if not request.unsafe and probe().level is Level.C:
-        raise NoJailError(
-            "this machine cannot confine a stranger's code; `tiltyard doctor` says what is "
-            "missing. For code of your own there is --unsafe-no-sandbox."
-        )
+        raise NoJailError("this machine cannot confine a stranger's code")
     store.prepare()
     with ExitStack() as stack:
         scratch = stack.enter_context(store.scratch())
@@ -218,15 +215,16 @@ class Diary:
 
 
 class Verified(Struct, frozen=True):
-    """Two digests that should be the same."""
+    """What a report says, and what came of playing it again."""
 
     expected: str
     found: str
-    report: Report
+    different: tuple[str, ...]
+    """Figures of the report that are not those of its results, whatever its digest says."""
 
     @property
     def same(self) -> bool:
-        return self.expected == self.found
+        return self.expected == self.found and not self.different
 
 
 def verify(
@@ -249,7 +247,21 @@ def verify(
         again = structs.replace(
             request, submission=str(directory / "submission"), opponent=opponent
         )
-        done = evaluate(
-            make_job(again, scratch, scenario, key), unsafe=request.unsafe, watcher=watcher
-        )
-    return Verified(report.digest, done.report.digest, done.report)
+        job = make_job(again, scratch, scenario, key)
+        if job.submission.digest != report.submission.digest:
+            raise StoreError(f"{directory / 'submission'} is not the submission of this report")
+        done = evaluate(job, unsafe=request.unsafe, watcher=watcher).report
+    played = restricted(done) if report.restricted else done
+    told, found = _figures(report), _figures(played)
+    different = sorted(name for name in {*told, *found} if told.get(name) != found.get(name))
+    return Verified(report.digest, done.digest, tuple(different))
+
+
+def _figures(report: Report) -> dict[str, Any]:
+    """Return everything in a report that is a result, by name; names of files are none."""
+    figures: dict[str, Any] = {"final_score": report.final_score}
+    for name, part in (("attack", report.attack), ("defense", report.defense)):
+        if part is not None:
+            figures |= {f"{name}.{field}": value for field, value in structs.asdict(part).items()}
+            del figures[f"{name}.opponent"]
+    return figures
