@@ -10,6 +10,7 @@ from msgspec import structs
 from isolation.test_guests import KEEPS_STATE, Submit, in_process, submit
 from tiltyard import SandboxEnv
 from tiltyard.benign import draw_suite, play
+from tiltyard.competition import matches
 from tiltyard.competition.matches import play_defense
 from tiltyard.guardrail import keep_episodes_apart
 from tiltyard.isolation import cores, slots
@@ -31,7 +32,7 @@ from tiltyard import Decision
 
 class Guardrail:
     def decide(self, tool_name, tool_args, context):
-        numbers = os.getpid(), os.getppid(), os.getuid(), os.getpgid(0), threading.get_native_id()
+        numbers = os.getpid(), os.getppid(), os.getpgid(0), threading.get_native_id()
         here = id(self), id(sys.modules), len(gc.get_objects()), os.urandom(8).hex()
         handles = [list(o._states) for o in gc.get_objects() if type(o).__name__ == "_Visit"]
         return Decision.deny(f"{numbers} {here} {handles}")
@@ -131,6 +132,34 @@ def test_judged_compared_and_benign_guests_are_told_the_same_kinds_of_things(
         entered = [note.handle for note in notes if type(note).__name__ == "Enter"]
         assert entered == list(range(len(entered)))
     assert len(lives) >= len(CHAINS) + 3 + 1
+
+
+def test_what_is_judged_compared_and_benign_is_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the time alone, nobody can tell in which of them he is."""
+    kinds: list[str] = []
+
+    def noting(kind: str, do: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*given: Any, **named: Any) -> Any:
+            kinds.append(kind)
+            return do(*given, **named)
+
+        return noted
+
+    monkeypatch.setattr(Judge, "findings", noting("judged", Judge.findings))
+    monkeypatch.setattr(matches, "play", noting("benign", play))
+    monkeypatch.setattr(matches, "_decisions", noting("compared", matches._decisions))
+    made = in_process(KEEPS_STATE)
+    one = play_defense(generate(123), made, SHORT)
+    first, kinds = kinds, []
+    for kind in ("judged", "compared", "benign"):
+        assert first.count(kind) > 3
+        meanwhile = first[first.index(kind) : len(first) - first[::-1].index(kind)]
+        assert {*meanwhile} == {"judged", "compared", "benign"}
+    # Each submission has an order of its own, and the order decides nothing.
+    other = play_defense(generate(123), made, SHORT, salt="another")
+    assert sorted(kinds) == sorted(first)
+    assert kinds != first
+    assert other.digest == one.digest
 
 
 DIES: Final = """

@@ -112,7 +112,7 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     """Play the baseline attacker, or another, and the benign suite against a guardrail.
 
     With the log of a match that was interrupted, the search goes on behind its last epoch. What
-    is compared and what is benign is played in an order that `salt` has a part in, and no result.
+    is judged, compared and benign is played in an order that `salt` has a part in, and no result.
     """
     _check_guardrail(make_guardrail)
     for name, number in (("steps", steps), ("workers", workers)):
@@ -139,33 +139,69 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
             exploration = Exploration({}, Archive(), unlearnt, spent, 0)
     finally:
         close_guardrail(searched)
+    sampled = _sample(scenario, exploration, ruleset, key)
+    tasks = draw_suite(scenario, key, ruleset.defense.variants)
+    between = _Between(scenario, make_guardrail, ruleset, key)
+    draw = Draw("order", ruleset.id, scenario.digest, key, salt)
+    between.spread(sampled, tasks, len(candidates), draw)
     # From here on a process plays one episode, be it judged, compared or benign: none of them
-    # can tell which it is but by what is said in it.
+    # can tell which it is but by what is said in it. It may know the time, so all are mixed.
     judged = make_guardrail()
     keep_episodes_apart(judged)
     try:
-        verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(candidates)
+        judge = Judge(scenario, judged, ruleset=ruleset, key=key)
+        verdict = judge.judge(candidates, between.play_some)
     finally:
         close_guardrail(judged)
-    sampled = _sample(scenario, exploration, ruleset, key)
-    tasks = draw_suite(scenario, key, ruleset.defense.variants)
-    # A guest may know the time. It must not know by it whether it is compared or does a task.
-    turns: list[tuple[int, Entry | Task]] = [*enumerate(sampled), *enumerate(tasks)]
-    draw = Draw("order", ruleset.id, scenario.digest, key, salt)
-    trials: dict[int, Trial] = {}
-    odd = 0
-    for at, turn in draw.shuffled(turns):
-        if isinstance(turn, Entry):
-            decided = _decisions(scenario, make_guardrail, ruleset, key, turn.chain)
-            odd += decided != turn.decisions
-        else:
-            trials[at] = play(turn, scenario, make_guardrail)
-    played = tuple(trials[at] for at in range(len(tasks)))
+    played, odd = between.play_rest(), between.odd
     failed = sum(trial.false_positive for trial in played)
     score = score_defense(verdict.cells, failed, len(played), ruleset)
     outcome = score, _told(verdict.findings), [trial.false_positive for trial in played]
     digest = _digest(scenario, ruleset, *outcome)
     return DefenseMatch(score, verdict, played, exploration, odd, digest)
+
+
+class _Between:
+    """What is compared and what is benign, played between the candidates that are judged.
+
+    A guest may know the time, and must not know by it what it is asked for.
+    """
+
+    def __init__(
+        self, scenario: Scenario, make_guardrail: MakeGuardrail, ruleset: Ruleset, key: str
+    ) -> None:
+        self._open = scenario, make_guardrail, ruleset, key
+        self._trials: dict[int, Trial] = {}
+        self._parts: list[list[tuple[int, Entry | Task]]] = []
+        self.odd = 0
+        """Sampled chains that were decided otherwise than in the search."""
+
+    def spread(
+        self, sampled: Sequence[Entry], tasks: Sequence[Task], candidates: int, draw: Draw
+    ) -> None:
+        """Draw for each of them before which candidate it is played, or behind the last."""
+        self._parts = [[] for _ in range(candidates + 1)]
+        turns: list[tuple[int, Entry | Task]] = [*enumerate(sampled), *enumerate(tasks)]
+        for turn in draw.shuffled(turns):
+            self._parts[draw.below(candidates + 1)].append(turn)
+
+    def play_some(self) -> None:
+        for at, turn in self._parts.pop():
+            self._play(at, turn)
+
+    def play_rest(self) -> tuple[Trial, ...]:
+        """Play what is left, and return how all tasks went, in their own order."""
+        while self._parts:
+            self.play_some()
+        return tuple(self._trials[at] for at in sorted(self._trials))
+
+    def _play(self, at: int, turn: Entry | Task) -> None:
+        scenario, make_guardrail, ruleset, key = self._open
+        if isinstance(turn, Entry):
+            decided = _decisions(scenario, make_guardrail, ruleset, key, turn.chain)
+            self.odd += decided != turn.decisions
+        else:
+            self._trials[at] = play(turn, scenario, make_guardrail)
 
 
 def _sample(

@@ -9,6 +9,7 @@ import importlib.util
 import sys
 import traceback
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -28,13 +29,13 @@ from tiltyard.isolation.wire import (
     Commit,
     Decide,
     Done,
+    Enter,
     Failed,
     Forget,
     Forgotten,
     FromJudge,
     Load,
     MalformedError,
-    Note,
     Noted,
     Ready,
     Redo,
@@ -42,6 +43,7 @@ from tiltyard.isolation.wire import (
     Seen,
     Told,
     WireError,
+    decoder_of,
 )
 from tiltyard.keeping import State, keeper_of
 from tiltyard.trace import NO_TRACE, Answer, Event, OpenTurn, Trace
@@ -55,8 +57,9 @@ _ANSWERED: Final = Answer("")
 
 
 def prepare() -> None:
-    """Import all that a submission may ask Tiltyard for, once for all guests."""
+    """Import and make ready what all guests need, once for all of them."""
     assert tiltyard.__version__
+    decoder_of(FromJudge)
 
 
 def main(read_fd: int, write_fd: int, submission: str | None) -> None:
@@ -169,6 +172,15 @@ class _Visit:
         self._trace = NO_TRACE
         self._turn: OpenTurn | None = None
         self._errors: list[str] = []
+        self._takers: dict[type, Callable[[Any], bool]] = {
+            Seen: self._see,
+            Begin: self._begin,
+            Redo: self._redo,
+            Close: self._close,
+            Commit: self._keep,
+            Forget: self._forget,
+            Enter: self._enter,
+        }
 
     def serve(self) -> None:
         while True:
@@ -176,7 +188,7 @@ class _Visit:
             if not isinstance(frame, Decide):
                 raise MalformedError("a guardrail is asked to decide, and nothing else")
             self._errors = []
-            if not all(map(self._note, frame.notes)):
+            if not all(self._takers[type(note)](note) for note in frame.notes):
                 self._wire.send(Forgotten())
             elif frame.name:
                 decision = self._decide(frame.name, frame.args)
@@ -188,35 +200,38 @@ class _Visit:
             else:
                 self._wire.send(Noted(self._errors))
 
-    def _note(self, note: Note) -> bool:
-        """Take one note; False if it speaks of a state that was forgotten."""
-        if isinstance(note, Seen):
-            self._see(note)
-        elif isinstance(note, Begin):
-            self._turn = OpenTurn(self._trace, note.message, [])
-        elif isinstance(note, Redo):
-            self._decide(note.name, note.args)
-        elif isinstance(note, Close):
-            if self._turn is not None:
-                self._trace = self._turn.closed(_ANSWERED)
-                self._turn = None
-        elif isinstance(note, Commit):
-            self._keep(note.handle)
-        elif isinstance(note, Forget):
-            for handle in note.handles:
-                if handle:
-                    self._states.pop(handle, None)
-        else:
-            return self._enter(note.handle)
+    # How each kind of note is taken: False if it speaks of a state that was forgotten.
+
+    def _begin(self, note: Begin) -> bool:
+        self._turn = OpenTurn(self._trace, note.message, [])
         return True
 
-    def _keep(self, handle: int) -> None:
-        self._states[handle] = self._runner.leave(), self._trace
+    def _redo(self, note: Redo) -> bool:
+        self._decide(note.name, note.args)
+        return True
+
+    def _close(self, note: Close) -> bool:
+        del note
+        if self._turn is not None:
+            self._trace = self._turn.closed(_ANSWERED)
+            self._turn = None
+        return True
+
+    def _keep(self, note: Commit) -> bool:
+        self._states[note.handle] = self._runner.leave(), self._trace
         if len(self._states) > MAX_STATES:
             # The beginning stays: everything can be told again from there.
             del self._states[next(kept for kept in self._states if kept)]
+        return True
 
-    def _enter(self, handle: int) -> bool:
+    def _forget(self, note: Forget) -> bool:
+        for handle in note.handles:
+            if handle:
+                self._states.pop(handle, None)
+        return True
+
+    def _enter(self, note: Enter) -> bool:
+        handle = note.handle
         kept = self._states.get(handle)
         if kept is None:
             return False
@@ -232,10 +247,10 @@ class _Visit:
         self._clock.at_event(turn.before.event_count + len(turn.events))
         return self._runner.decide(_call(name, args), turn)
 
-    def _see(self, seen: Seen) -> None:
+    def _see(self, seen: Seen) -> bool:
         turn = self._turn
         if turn is None:
-            return
+            return True
         index = turn.before.event_count + len(turn.events)
         call = _call(seen.name, seen.args)
         error = None if seen.error is None else ToolError(seen.error)
@@ -249,6 +264,7 @@ class _Visit:
             problem = self._runner.observe(call, result)
             if problem:
                 self._errors.append(problem)
+        return True
 
 
 def _call(name: str, args: dict[str, Any]) -> ToolCall:

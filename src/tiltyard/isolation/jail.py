@@ -36,8 +36,8 @@ FIRST_UID: Final = 61184
 SLOTS: Final = 4096
 _START_SECONDS: Final = 30
 _MAX_SAID: Final = 2_000
-_BESIDE: Final = 3
-"""The nursery, who attends to a guest, and who waits to attend to the next are one user."""
+_BESIDE: Final = 5
+"""One user: the nursery, a guest that waits its turn, who attends to either, and to the next."""
 _SET_DUMPABLE: Final = 4
 _CHILD: Final = re.compile(rb'"child-pid": *(\d+)')
 _PYTHON: Final = ("-s", "-P", "-S", "-B", "-X", "utf8")
@@ -67,6 +67,7 @@ class Nursery:
         self._view = view_for(tuple(sorted(set(packages))))
         self._place = None if submission is None else str(submission.resolve(strict=True))
         self._owner = os.getpid()
+        self._ordered: Guest | None = None
         if level is Level.B and os.geteuid() == 0:
             _check_open(self._view, self._place)
         if "judge-not-dumpable" not in without:
@@ -125,7 +126,28 @@ class Nursery:
         Guests that run at the same time need different `slot`s, so that root's guests are
         different users.
         """
+        guest = self.order(limits=limits, slot=slot, writable=writable, last=last)
+        try:
+            guest.wait_until_born()
+        except JailError:
+            guest.kill()
+            raise
+        return guest
+
+    def order(
+        self,
+        *,
+        limits: Limits | None = None,
+        slot: int = 0,
+        writable: bool = False,
+        last: bool = False,
+    ) -> Guest:
+        """Start a guest, and do not wait until it is born."""
         _check(self._level, slot, self._without)
+        if self._ordered is not None:
+            # Births are told in the order in which they happen: one at a time.
+            with suppress(JailError):
+                self._ordered.wait_until_born()
         limits = limits or Limits()
         asked = json.dumps(self._asked(limits, slot, writable=writable)).encode()
         with ExitStack() as ours:
@@ -139,9 +161,10 @@ class Nursery:
                     socket.send_fds(
                         self._door, [asked], [their_read, their_write, output, their_ended]
                     )
-            ends = Ends(to_guest, from_guest, output, ended, self._born())
-            guest = Guest(ends, limits.output, self.close if last else None)
+            ends = Ends(to_guest, from_guest, output, ended)
+            guest = Guest(ends, self._born, limits.output, self.close if last else None)
             ours.pop_all()
+        self._ordered = guest
         return guest
 
     def _born(self) -> int:

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
 # The same numbers on x86_64 and aarch64.
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
@@ -41,8 +43,7 @@ _SCOPES: Final = 0b11  # abstract unix sockets, signals
 
 def landlock_abi() -> int:
     """Return the version of Landlock that this kernel has, 0 if none."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
+    version = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
     return max(0, int(version))
 
 
@@ -86,8 +87,7 @@ def _give(ruleset: int, path: str, rights: int) -> None:
 
 
 def _call(number: int, *arguments: object) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    done = int(libc.syscall(number, *arguments))
+    done = int(_libc.syscall(number, *arguments))
     if done < 0:
         raise OSError(ctypes.get_errno(), f"Landlock: {os.strerror(ctypes.get_errno())}")
     return done

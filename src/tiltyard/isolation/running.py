@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from tiltyard.isolation.limits import JailError
+
 END_SECONDS: Final = 30
 
 
@@ -19,30 +21,47 @@ class Ends(NamedTuple):
     output: int
     ended: int
     """Here is told how it ended."""
-    process: int
-    """A handle on the process itself."""
 
 
 class Guest:
     """A running guest. End it with `kill`, or use it in a `with` statement."""
 
-    def __init__(self, ends: Ends, kept: int, and_then: Callable[[], None] | None) -> None:
+    def __init__(
+        self, ends: Ends, born: Callable[[], int], kept: int, and_then: Callable[[], None] | None
+    ) -> None:
         self.to_guest = ends.to_guest
         """Write here what the guest is to read."""
         self.from_guest = ends.from_guest
         """Read here what the guest writes; its end means that the guest hung up or died."""
         self._owner = os.getpid()
         self._ends = ends
+        self._born = born
+        self._process: int | None = None
+        """A handle on the process itself, once it was waited for."""
+        self._stillborn: JailError | None = None
         self._kept = kept
         self._and_then = and_then
         """Done when the guest is no more."""
         self._said: bytes | None = None
         self._code: int | None = None
 
+    def wait_until_born(self) -> int:
+        """Return a handle on its process, or raise if there is none to be had."""
+        if self._stillborn is not None:
+            raise self._stillborn
+        if self._process is None:
+            try:
+                self._process = self._born()
+            except JailError as error:
+                self._stillborn = error
+                raise
+        return self._process
+
     @property
     def pid(self) -> int:
         """Its number here; -1 when it is gone."""
-        told = Path(f"/proc/self/fdinfo/{self._ends.process}").read_text(encoding="utf-8")
+        handle = self.wait_until_born()
+        told = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="utf-8")
         return int(told.partition("Pid:")[2].split()[0])
 
     def output(self) -> str:
@@ -68,12 +87,14 @@ class Guest:
         if self._said is not None:
             return
         if self._owner == os.getpid():  # A copy made by fork only lets go.
-            # A namespace's first process: with it, and before its end is told, all others go.
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._ends.process, signal.SIGKILL)
-            poll(self._ends.ended, END_SECONDS)
+            with suppress(JailError):  # Then there is nobody to end.
+                handle = self.wait_until_born()
+                # A namespace's first process: with it, and before its end is told, all others go.
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+                poll(self._ends.ended, END_SECONDS)
         self._said = self._read_output()
-        for end in self._ends:
+        for end in (*self._ends, *([] if self._process is None else [self._process])):
             os.close(end)
         if self._and_then is not None:
             self._and_then()

@@ -16,6 +16,7 @@ from tiltyard.isolation.syscalls import ALLOWED, CHECKED, FATAL, Table
 MACHINES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """The kernel's name for each architecture we have tables for, in their order."""
 
+_libc: Final = ctypes.CDLL(None, use_errno=True)
 _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
 _SET_MODE_FILTER: Final = 1
 _GET_ACTION_AVAIL: Final = 2
@@ -63,8 +64,7 @@ def has_seccomp() -> bool:
     if machine is None:
         return False
     action = ctypes.c_uint32(KILL)
-    libc = ctypes.CDLL(None, use_errno=True)
-    asked = libc.syscall(_SECCOMP[machine], _GET_ACTION_AVAIL, 0, ctypes.byref(action))
+    asked = _libc.syscall(_SECCOMP[machine], _GET_ACTION_AVAIL, 0, ctypes.byref(action))
     return bool(asked == 0)
 
 
@@ -76,8 +76,7 @@ def install(pid: int) -> None:
     code = program(machine, pid)
     buffer = ctypes.create_string_buffer(code, len(code))
     filled = _Program(len(code) // 8, ctypes.addressof(buffer))
-    libc = ctypes.CDLL(None, use_errno=True)
-    done = libc.syscall(_SECCOMP[machine], _SET_MODE_FILTER, _TSYNC, ctypes.byref(filled))
+    done = _libc.syscall(_SECCOMP[machine], _SET_MODE_FILTER, _TSYNC, ctypes.byref(filled))
     if done:
         number = ctypes.get_errno() if done < 0 else errno.ESRCH
         raise OSError(number, f"seccomp: {os.strerror(number)}")

@@ -43,6 +43,7 @@ _CAPABILITIES_VERSION: Final = 0x20080522
 _CLONE_THREAD: Final = 0x00010000
 _STACK: Final = 8 << 20
 
+_libc: Final = ctypes.CDLL(None, use_errno=True)
 _layers: tuple[str, ...] = ()
 
 
@@ -99,9 +100,8 @@ def confine(  # noqa: PLR0913 - one parameter for each thing that is left to the
 
 def _check_alone() -> None:
     """Refuse to go on beside other threads: Landlock would leave them as they are."""
-    libc = ctypes.CDLL(None, use_errno=True)
     # The kernel refuses this, and does nothing, exactly when the process has other threads.
-    if libc.unshare(_CLONE_THREAD):
+    if _libc.unshare(_CLONE_THREAD):
         raise ConfinementError("a trusted import has started a thread; the jail cannot hold it")
 
 
@@ -142,9 +142,8 @@ def _become(uid: int | None) -> None:
 
 def _give_up_capabilities() -> None:
     """Give up what the nursery needs, and a guest does not."""
-    libc = ctypes.CDLL(None, use_errno=True)
     _prctl(_AMBIENT, _CLEAR_ALL)
-    if libc.capset(struct.pack("=Ii", _CAPABILITIES_VERSION, 0), bytes(24)):
+    if _libc.capset(struct.pack("=Ii", _CAPABILITIES_VERSION, 0), bytes(24)):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
@@ -173,6 +172,5 @@ def _limit(limits: Mapping[str, int]) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0):
+    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

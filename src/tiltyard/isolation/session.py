@@ -132,22 +132,29 @@ class Session:
         self._end = time.monotonic() + self.deadlines.whole if end is None else end
         """When the time is over, on the monotonic clock."""
         self._wire: Channel[Any] = Channel(guest.from_guest, guest.to_guest, FromGuest)
+        self._loading = f"load {load.module}"
+        self._heed(lambda: self._wire.send(load, self.deadlines.load), self._loading)
+
+    def wait_until_ready(self) -> None:
+        """Wait until the submission is loaded, which was asked for at once."""
         left = max(0.1, self._end - time.monotonic())
-        answer = self._exchange(load, f"load {load.module}", min(left, self.deadlines.load))
+        seconds = min(left, self.deadlines.load)
+        answer = self._heed(lambda: self._wire.receive(seconds), self._loading)
         if not isinstance(answer, Ready):
-            raise self.failed("did not say that it is ready", f"load {load.module}")
+            raise self.failed("did not say that it is ready", self._loading)
 
     def ask(self, frame: Any, call: str) -> Any:
         """Send a frame and wait for the answer."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise self._error("deadline", f"the guest's time is over ({call})", call)
-        return self._exchange(frame, call, min(left, self.deadlines.answer))
+        seconds = min(left, self.deadlines.answer)
+        return self._heed(lambda: self._wire.exchange(frame, seconds), call)
 
-    def _exchange(self, frame: Any, call: str, seconds: float) -> Any:
+    def _heed(self, speak: Callable[[], Any], call: str) -> Any:
+        """Return what the guest answers; whatever else it does is its end."""
         try:
-            self._wire.send(frame, seconds)
-            answer = self._wire.receive(seconds)
+            answer = speak()
         except WireError as error:
             kind = next(name for known, name in _KINDS if isinstance(error, known))
             raise self._error(kind, f"{error} ({call})", call) from None

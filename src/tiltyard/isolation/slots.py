@@ -5,7 +5,7 @@ would share a limit on processes. A slot is held by a name that only one process
 the kernel frees when its holder ends.
 """
 
-import os
+import secrets
 import socket
 from collections.abc import Iterable
 from typing import Final
@@ -13,8 +13,6 @@ from typing import Final
 from tiltyard.isolation.limits import JailError
 
 SLOTS: Final = 4096
-_STRIDE: Final = 61
-"""Where a process begins to look: others begin elsewhere, and seldom meet."""
 
 
 class Slot:
@@ -29,8 +27,8 @@ class Slot:
 
 
 def take_slot() -> Slot:
-    """Return a free slot."""
-    first = os.getpid() * _STRIDE
+    """Return a free slot: any, so that it tells nothing about those before it."""
+    first = secrets.randbelow(SLOTS)
     slot = take("guest", ((first + offset) % SLOTS for offset in range(SLOTS)))
     if slot is None:
         raise JailError(f"all {SLOTS} slots for guests are taken")

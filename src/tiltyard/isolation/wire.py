@@ -12,6 +12,7 @@ import select
 import struct
 import time
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -207,6 +208,12 @@ FromGuest = Ready | Failed | Told | Noted | Forgotten | Asked | Done
 T = TypeVar("T")
 
 
+@cache
+def decoder_of(incoming: Any) -> msgspec.msgpack.Decoder[Any]:
+    """Return what reads frames of these kinds. It takes a while to make, so it is made once."""
+    return msgspec.msgpack.Decoder(incoming)
+
+
 class Channel(Generic[T]):
     """One end of the wire. `T` is what comes in."""
 
@@ -215,7 +222,7 @@ class Channel(Generic[T]):
     ) -> None:
         self._read, self._write = read_fd, write_fd
         self._encoder = msgspec.msgpack.Encoder()
-        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(incoming)
+        self._decoder: msgspec.msgpack.Decoder[T] = decoder_of(incoming)
         self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(read_fd, select.POLLIN)
         self._writable.register(write_fd, select.POLLOUT)
@@ -256,6 +263,11 @@ class Channel(Generic[T]):
         except OSError:
             raise GoneError("the other side ended") from None
 
+    def exchange(self, frame: Any, seconds: float) -> T:
+        """Send a frame and return the answer."""
+        self.send(frame, seconds)
+        return self.receive(seconds)
+
     def receive(self, seconds: float | None = None) -> T:
         """Return the next frame; there is exactly one."""
         end = None if seconds is None else time.monotonic() + seconds
@@ -288,15 +300,19 @@ class Channel(Generic[T]):
         return b"".join(parts)
 
     def _read_some(self, end: float | None) -> bytes:
-        if not self._patient:
-            _wait(self._readable, end)
-        try:
-            data = os.read(self._read, _CHUNK)
-        except OSError:
-            raise GoneError("the other side ended") from None
-        if not data:
-            raise GoneError("the other side ended")
-        return data
+        while True:
+            try:
+                # On a shared core the answer is often there already: asking for it first saves
+                # asking whether it is.
+                data = os.read(self._read, _CHUNK)
+            except BlockingIOError:
+                _wait(self._readable, end)
+                continue
+            except OSError:
+                raise GoneError("the other side ended") from None
+            if not data:
+                raise GoneError("the other side ended")
+            return data
 
 
 def _unguessable() -> Iterator[bytes]:

@@ -5,7 +5,7 @@ a guardrail that has seen nothing; the counterfactual is the same under no guard
 stranger's words blanked out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -73,8 +73,13 @@ class Judge:
         """Return what a chain does as a candidate of its own; many candidates reduce to it."""
         return frozenset(_Trial(self, chain).play(chain))
 
-    def judge(self, candidates: Sequence[Any]) -> Verdict:
-        """Return what a list of candidates breaks. Bad candidates are refused, the rest count."""
+    def judge(
+        self, candidates: Sequence[Any], before_each: Callable[[], None] | None = None
+    ) -> Verdict:
+        """Return what a list of candidates breaks. Bad candidates are refused, the rest count.
+
+        Whoever has something else to play may do so before each of them.
+        """
         admitted, refused = check_candidates(candidates, self.ruleset.attack)
         # Forgotten first, so that the same list takes the same replays, whatever came before it.
         self.cores_of.cache_clear()
@@ -82,6 +87,8 @@ class Judge:
         best: dict[Cell, Finding] = {}
         counts: dict[str, int] = {}
         for candidate in admitted:
+            if before_each is not None:
+                before_each()
             for finding in self.findings(candidate.messages, candidate.index):
                 counts[finding.cell.predicate] = counts.get(finding.cell.predicate, 0) + 1
                 best.setdefault(finding.cell, finding)
