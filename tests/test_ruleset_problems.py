@@ -36,7 +36,7 @@ def test_a_mistake_in_a_ruleset_is_named(old: str, new: str, complaint: str) -> 
 
 
 def test_an_unknown_name_tells_the_known_ones() -> None:
-    with pytest.raises(RulesetError, match="there is design"):
+    with pytest.raises(RulesetError, match="there are demo-llm, design, design-openai"):
         load_ruleset("../design")
 
 

@@ -45,6 +45,19 @@ class Agent(Protocol):
         """Return the next call, or the answer that ends the turn, and the new memory."""
 
 
+class AgentGoneError(Exception):
+    """An agent that cannot go on, such as a model that does not answer: the match has no score."""
+
+
+class OutOfRequestsError(Exception):
+    """An agent that may not be asked any more: what it was asked for is left undone."""
+
+
+def within(agent: Agent, *names: str) -> Agent:
+    """Return the agent for one part of the work: what it was told elsewhere has no part in it."""
+    return agent.within(*names) if hasattr(agent, "within") else agent
+
+
 def is_pure(agent: Agent) -> bool:
     """Tell whether an agent says that its next action depends on its view and on nothing else."""
     return getattr(agent, "pure", False) is True

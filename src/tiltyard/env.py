@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tiltyard.agent import Agent, is_pure
+from tiltyard.agent import Agent, OutOfRequestsError, is_pure
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.grammar import instructions
 from tiltyard.attack import BudgetSpentError
@@ -143,7 +143,11 @@ class SandboxEnv:
             raise BudgetSpentError("no steps are left: return the candidates that you have")
         hops = self.max_tool_hops if max_tool_hops is None else _positive(max_tool_hops)
         before = self._episode.trace.steps
-        self._episode = advance(self._episode, message, hops)
+        try:
+            self._episode = advance(self._episode, message, hops)
+        except OutOfRequestsError as error:
+            self.steps_left = 0
+            raise BudgetSpentError(f"{error}: return the candidates that you have") from None
         if self.steps_left is not None:
             spent = self._episode.trace.steps - before
             self.steps_left = max(0, self.steps_left - spent)

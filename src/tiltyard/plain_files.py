@@ -1,14 +1,16 @@
 """Opening what strangers put on a disk: plain files and directories, and nothing else.
 
 Links are not followed, devices and pipes are not touched, sizes are not believed. Whoever asks
-says in its own words what was wrong.
+says in its own words what was wrong. And writing files that are there whole or not at all.
 """
 
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
+from pathlib import Path
 from typing import Final
 
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -79,3 +81,19 @@ def read_at_most(handle: int, status: os.stat_result, limit: int) -> bytes | Non
 def reason_of(error: Exception) -> str:
     """Return what the system says, without the path that it says it of."""
     return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, structs
@@ -54,6 +54,29 @@ class LimitRules(Struct, frozen=True, forbid_unknown_fields=True):
 
     offense_seconds: int
     defense_seconds: int
+
+
+class ModelRules(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a language model is asked, where one is the offense's agent."""
+
+    requests: int
+    """For one match, verification included."""
+    attack_requests: int
+    """Of these, for the attack itself."""
+    samples: int
+    """How often the counterfactual is played: what any of them does, the user's words lead to."""
+    repairs: int
+    """How often a reply that is no action is sent back."""
+    max_tokens: int
+    """Of one reply."""
+    output_chars: int
+    """Of a tool's result, as far as a model is shown it."""
+    concurrency: int
+    """Candidates that are heard at the same time. A matter of speed, and of how what is left of
+    the requests is divided."""
+    seconds: int
+    """For one reply."""
+    retries: int
 
 
 class QuickRules(Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,6 +133,8 @@ class Ruleset(Struct, frozen=True, forbid_unknown_fields=True):
     quick: QuickRules
     official: OfficialRules
     search: SearchRules
+    model: ModelRules | None = None
+    """Only where a language model may be the agent."""
 
     @property
     def id(self) -> str:
@@ -135,14 +160,18 @@ class RulesetError(ValueError):
 
 def load_ruleset(name: str = "design") -> Ruleset:
     """Return a shipped ruleset by name."""
+    return read_ruleset(_shipped(name))
+
+
+def _shipped(name: str) -> str:
     shipped = sorted(
         entry.name.removesuffix(".toml")
         for entry in files("tiltyard.rulesets").iterdir()
         if entry.name.endswith(".toml")
     )
     if name not in shipped:
-        raise RulesetError(f"there is no ruleset named {name!r}; there is {', '.join(shipped)}")
-    return read_ruleset((files("tiltyard.rulesets") / f"{name}.toml").read_text(encoding="utf-8"))
+        raise RulesetError(f"there is no ruleset named {name!r}; there are {', '.join(shipped)}")
+    return (files("tiltyard.rulesets") / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def find_ruleset(wanted: str) -> Ruleset:
@@ -156,15 +185,30 @@ def find_ruleset(wanted: str) -> Ruleset:
 
 
 def read_ruleset(text: str) -> Ruleset:
-    """Read a ruleset from TOML."""
+    """Read a ruleset from TOML. One that `extends` a shipped one says what is different in it."""
     try:
-        ruleset = msgspec.convert(tomllib.loads(text), Ruleset)
+        ruleset = msgspec.convert(_whole(text), Ruleset)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise RulesetError(f"not a ruleset: {error}") from None
     problem = next(_problems(ruleset), None)
     if problem is not None:
         raise RulesetError(f"not a ruleset: {problem}")
     return ruleset
+
+
+def _whole(text: str) -> dict[str, Any]:
+    """Return a ruleset's tables, with those of the shipped one that it extends."""
+    given = tomllib.loads(text)
+    base = given.pop("extends", None)
+    return given if base is None else _merged(_whole(_shipped(str(base))), given)
+
+
+def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for name, value in own.items():
+        both = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = _merged(merged[name], value) if both else value
+    return merged
 
 
 def _problems(ruleset: Ruleset) -> Iterator[str]:
@@ -179,6 +223,7 @@ def _problems(ruleset: Ruleset) -> Iterator[str]:
         (ruleset.quick, ("attack_steps", "search_steps")),
         (ruleset.official, ("seeds",)),
         (search, ("steps", "chain_steps", "slots", "cells", "claims")),
+        *([] if ruleset.model is None else [(ruleset.model, _MODEL_COUNTS)]),
     ):
         for name in names:
             value = getattr(table, name)
@@ -190,6 +235,8 @@ def _problems(ruleset: Ruleset) -> Iterator[str]:
         ("false_positive_points", defense.false_positive_points),
         ("states", search.states),
         *attack.weights.items(),
+        *([] if ruleset.model is None else [("repairs", ruleset.model.repairs)]),
+        *([] if ruleset.model is None else [("retries", ruleset.model.retries)]),
     ):
         if value < 0:
             yield f"`{name}` is {value}, and must not be negative"
@@ -216,6 +263,15 @@ def _search_problems(search: SearchRules) -> Iterator[str]:
                 yield f"the phrase {phrase!r} has a slot {slot!r}, which nothing fills"
 
 
+_MODEL_COUNTS: Final = (
+    "requests",
+    "attack_requests",
+    "samples",
+    "max_tokens",
+    "output_chars",
+    "concurrency",
+    "seconds",
+)
 PREDICATES: Final = frozenset(
     ("EXFILTRATION", "UNTRUSTED_TO_ACTION", "DESTRUCTIVE_WRITE", "CONFUSED_DEPUTY")
 )

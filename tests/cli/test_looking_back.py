@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tiltyard.competition.store import REPORT, load_report, save, write_whole
+from tiltyard.competition.store import REPORT, load_report, save
+from tiltyard.plain_files import write_whole
 
 Command = Callable[..., Result]
 Refusal = Callable[..., str]

@@ -12,8 +12,9 @@ from msgspec import structs
 from tiltyard import AttackCandidate, AttackRunConfig, DataFlowGuardrail
 from tiltyard.attack import AttackEnv, BudgetSpentError
 from tiltyard.benign import OPERATIONS
+from tiltyard.competition.attacking import MatchError
 from tiltyard.competition.calibration import is_defense_in_order
-from tiltyard.competition.matches import DefenseMatch, MatchError, play_defense, play_offense
+from tiltyard.competition.matches import DefenseMatch, play_defense, play_offense
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.judge import Judge
 from tiltyard.ruleset import Ruleset, load_ruleset

@@ -6,19 +6,29 @@ from typing import Annotated, Final
 
 import msgspec
 import typer
+from msgspec import structs
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tiltyard.cli.agents import (
+    AgentOption,
+    BaseUrlOption,
+    MaxCostOption,
+    MaxRequestsOption,
+    PriceOption,
+    check_agent,
+    choose_agent,
+)
 from tiltyard.cli.bars import Bars
 from tiltyard.cli.problems import WRONG_USE, in_one_sentence, refuse
 from tiltyard.cli.screen import DEFAULT_STORE, StoreOption, UnsafeOption, shown, shown_lines
 from tiltyard.competition.official import make_key, read_key
-from tiltyard.competition.runs import Finished, Request, run, verify
+from tiltyard.competition.runs import EXCHANGES, Finished, Request, run, verify
 from tiltyard.competition.store import PAGE, Store, find_report
 from tiltyard.env import PUBLIC_SEED
-from tiltyard.reporting.schema import Report, summary
-from tiltyard.ruleset import Ruleset, RulesetError, find_ruleset
+from tiltyard.reporting.schema import ModelUse, Report, summary
+from tiltyard.ruleset import find_ruleset
 from tiltyard.world.fixtures import load_scenario
 
 BROKEN_OFF: Final = 1
@@ -55,13 +65,23 @@ def evaluate(  # noqa: PLR0913 - options
     opponent: Annotated[
         str, typer.Option(help="Practice against another: a rung's name, or a submission.")
     ] = "",
-    agent: Annotated[str, typer.Option(help="Who works for the user.")] = "",
+    agent: AgentOption = "",
+    base_url: BaseUrlOption = "",
+    max_requests: MaxRequestsOption = None,
+    max_cost: MaxCostOption = None,
+    price: PriceOption = "",
     seed: Annotated[int, typer.Option(help="Another scenario, for practice.")] = PUBLIC_SEED,
     seeds: Annotated[
         int, typer.Option(help="Play so many other seeds too, and show the spread.", min=0)
     ] = 0,
     scenario: ScenarioOption = None,
-    ruleset: Annotated[str, typer.Option(help="A ruleset's name, or a .toml file.")] = "design",
+    ruleset: Annotated[
+        str,
+        typer.Option(
+            help="A ruleset's name, or a .toml file.",
+            show_default="design, or design-openai with a model as the agent",
+        ),
+    ] = "",
     key: KeyOption = None,
     store: StoreOption = DEFAULT_STORE,
     fresh: Annotated[
@@ -77,6 +97,9 @@ def evaluate(  # noqa: PLR0913 - options
     Offense: your attack against the optimal guardrail. Defense: the baseline Go-Explore and the
     deterministic agent against your guardrail. Both in the jail, both deterministic.
 
+    With --agent openai:MODEL (the key from OPENAI_API_KEY) or --agent local, the attack speaks to
+    a language model; every exchange is recorded, and `tiltyard replay-match` plays it again.
+
     For example, in practice `tiltyard evaluate my-submission --budget quick`, against somebody
     else `tiltyard evaluate guardrail.py --opponent cartographer`, and as an organizer
     `tiltyard evaluate submission.zip --key organizer.key --json`.
@@ -85,7 +108,12 @@ def evaluate(  # noqa: PLR0913 - options
     submission is wrong, 3 no jail on this machine, 130 interrupted (the same command goes on).
     """
     with in_one_sentence(GOES_ON):
-        rules = read_rules(ruleset, agent)
+        choice = choose_agent(agent, base_url, max_requests, max_cost, price)
+        rules = find_ruleset(ruleset or ("design-openai" if choice.is_model else "design"))
+        if not agent:
+            # A ruleset that names a model is played with it.
+            choice = structs.replace(choice, name=rules.play.agent)
+        check_agent(choice, rules)
         request = Request(
             str(submission),
             rules,
@@ -94,6 +122,7 @@ def evaluate(  # noqa: PLR0913 - options
             seed,
             opponent,
             unsafe,
+            choice,
         )
         secret = None if key is None else read_key(key)
         own = None if scenario is None else load_scenario(scenario)
@@ -132,25 +161,56 @@ def verify_report(
     key: KeyOption = None,
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
-    """Play a report's run again, and compare the digests.
+    """Play a report's run again, and compare the digests and every figure.
+
+    A match with a language model is played from its record: see `tiltyard replay-match`.
 
     Example: tiltyard verify .tiltyard/runs/36c0aed0a5fd25e4
 
     Exit codes: 0 the same, 1 different, 2 something about the command is wrong.
     """
     with in_one_sentence():
-        secret = None if key is None else read_key(key)
-        own = None if scenario is None else load_scenario(scenario)
-        path = find_report(report, Store(store))
-        with Bars() as bars:
-            verified = verify(path, Store(store), scenario=own, key=secret, watcher=bars)
-        if not verified.same:
-            typer.echo(f"different: the report says {shown(verified.expected)}", err=True)
-            typer.echo(f"           played again    {verified.found}", err=True)
-            for name in verified.different:
-                typer.echo(f"           {name} is another", err=True)
-            raise typer.Exit(BROKEN_OFF)
-        typer.echo(f"the same: {verified.found}")
+        _play_again(find_report(report, Store(store)), store, scenario, key)
+
+
+def replay_match(
+    run: Annotated[str, typer.Argument(help="A run with a model: its id, directory or report.")],
+    *,
+    scenario: ScenarioOption = None,
+    key: KeyOption = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Play a match with a language model again, from its record: no server and no network.
+
+    Example: tiltyard replay-match .tiltyard/runs/36c0aed0a5fd25e4
+
+    Exit codes: 0 the same digest, 1 another, 2 something about the command is wrong.
+    """
+    with in_one_sentence():
+        path = find_report(run, Store(store))
+        if not (path.parent / EXCHANGES).is_dir():
+            refuse(
+                f"{path.parent} has no record of a model's answers; a run with the deterministic "
+                "agent is played again by `tiltyard verify`",
+                WRONG_USE,
+            )
+        _play_again(path, store, scenario, key)
+
+
+def _play_again(path: Path, store: Path, scenario: Path | None, key: Path | None) -> None:
+    secret = None if key is None else read_key(key)
+    own = None if scenario is None else load_scenario(scenario)
+    with Bars() as bars:
+        verified = verify(path, Store(store), scenario=own, key=secret, watcher=bars)
+    if not verified.same:
+        typer.echo(f"different: the report says {shown(verified.expected)}", err=True)
+        typer.echo(f"           played again    {verified.found}", err=True)
+        for name in verified.different:
+            typer.echo(f"           {name} is another", err=True)
+        for failure in verified.failures:
+            typer.echo(f"           {shown(failure)}", err=True)
+        raise typer.Exit(BROKEN_OFF)
+    typer.echo(f"the same: {verified.found}")
 
 
 def make_key_file(
@@ -166,13 +226,6 @@ def make_key_file(
     except OSError as error:
         refuse(f"{path}: {error.strerror}", WRONG_USE)
     typer.echo(f"written: {path}")
-
-
-def read_rules(name: str, agent: str) -> Ruleset:
-    rules = find_ruleset(name)
-    if agent and agent != rules.play.agent:
-        raise RulesetError(f"there is no agent {agent!r}; there is: {rules.play.agent}")
-    return rules
 
 
 def show(finished: Finished, others: list[Finished]) -> None:
@@ -211,6 +264,7 @@ def _scores(report: Report) -> Table:
             Text(
                 f"raw {attack.raw:g}: {attack.cores:g} cores, {attack.unique_cells:g} cells, "
                 f"against {shown(attack.opponent)}\nfindings: {by or 'none'}"
+                + "".join(f"\n{_model(one)}" for one in attack.models)
             ),
         )
     if defense is not None:
@@ -232,6 +286,15 @@ def _scores(report: Report) -> Table:
     level = f"ruleset {report.ruleset}, {report.setting.budget} budget, level "
     table.add_row("[b]final[/b]", f"[b]{final}[/b]", f"{level}{report.isolation.level}")
     return table
+
+
+def _model(use: ModelUse) -> str:
+    tokens = use.prompt_tokens + use.completion_tokens
+    cost = "" if use.cost is None else f", ${use.cost:.2f}"
+    return (
+        f"agent {shown(use.name)} ({use.manner}): {use.requests:,} of {use.budget:,} requests, "
+        f"{tokens:,} tokens{cost}"
+    )
 
 
 def _spread(runs: list[Finished]) -> Table:

@@ -22,7 +22,7 @@ from tiltyard.cli.showing import print_table, say
 from tiltyard.competition.leaderboard import Leaderboard
 from tiltyard.competition.monitor_page import page
 from tiltyard.competition.monitoring import BINS, Fared, Monitoring, Spread, monitor
-from tiltyard.competition.store import write_whole
+from tiltyard.plain_files import write_whole
 
 BAR: Final = 40
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NoReturn
 
 import typer
 
+from tiltyard.agents.choice import AgentChoiceError
 from tiltyard.cli.screen import shown
 from tiltyard.competition.field import FieldError
 from tiltyard.competition.leaderboard import DisqualificationError
@@ -59,6 +60,7 @@ def in_one_sentence(when_interrupted: str = "interrupted") -> Iterator[None]:
 
 
 _WRONG: Final = (
+    AgentChoiceError,
     DisqualificationError,
     FieldError,
     FixturesError,

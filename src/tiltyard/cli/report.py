@@ -14,7 +14,8 @@ from tiltyard.cli.screen import (
     StoreOption,
     shown,
 )
-from tiltyard.competition.store import PAGE, Store, find_report, load_report, write_whole
+from tiltyard.competition.store import PAGE, Store, find_report, load_report
+from tiltyard.plain_files import write_whole
 from tiltyard.reporting.schema import json_schema
 
 

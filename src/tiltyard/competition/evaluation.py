@@ -6,7 +6,6 @@ depend on a `Job` alone; where and how fast it is played is told beside them.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from hashlib import sha256
 from math import fsum
 from pathlib import Path
 from time import monotonic
@@ -16,17 +15,22 @@ import msgspec
 from msgspec import Struct
 
 from tiltyard import __version__
+from tiltyard.agent import AgentGoneError
+from tiltyard.agents.choice import hire
+from tiltyard.agents.model.agent import ModelAgent
+from tiltyard.agents.model.record import Record
 from tiltyard.attack import AttackCandidate
 from tiltyard.benign import extended_suite, play, utility_under_attack
+from tiltyard.competition.attacking import MatchError
 from tiltyard.competition.job import Job, packages_of
 from tiltyard.competition.matches import (
     DefenseMatch,
-    MatchError,
     OffenseMatch,
     play_defense,
     play_offense,
 )
 from tiltyard.competition.opponents import BASELINE, Lodging
+from tiltyard.competition.parts import KeptTrace, Teller, digest_of, tell_model
 from tiltyard.guardrail import RemoteGuardrail
 from tiltyard.isolation.attack import Exchange
 from tiltyard.isolation.house import GuestHouse
@@ -34,15 +38,14 @@ from tiltyard.isolation.limits import Level
 from tiltyard.isolation.probing import probe
 from tiltyard.isolation.session import GuestError
 from tiltyard.isolation.submissions import CLASSES, Track
-from tiltyard.judge.findings import Finding as Judged
 from tiltyard.recording import Log
 from tiltyard.reporting import telling
 from tiltyard.reporting.schema import (
     AttackPart,
     DefensePart,
     Failure,
-    Finding,
     Isolation,
+    ModelUse,
     Point,
     Report,
     Setting,
@@ -83,13 +86,6 @@ class Game(Struct, frozen=True):
     key: str
 
 
-class KeptTrace(Struct, frozen=True):
-    """A finding's trace, to be kept beside the report."""
-
-    name: str
-    data: bytes
-
-
 class Evaluation(Struct, frozen=True):
     report: Report
     traces: tuple[KeptTrace, ...]
@@ -99,20 +95,37 @@ def evaluate(
     job: Job,
     *,
     logs: Path | None = None,
+    records: "Records | None" = None,
     unsafe: bool = False,
     watcher: Watcher | None = None,
 ) -> Evaluation:
     """Play a job's matches. With a directory for logs, an interrupted evaluation goes on."""
-    return _Run(job, logs, unsafe, watcher or Silence()).play()
+    return _Run(job, logs, records or Records(), watcher or Silence(), unsafe=unsafe).play()
+
+
+class Records(Struct, frozen=True):
+    """Where the exchanges with a model are kept, match by match."""
+
+    root: Path | None = None
+    closed: bool = False
+    """All that will be asked is there already: no model is wanted."""
+
+    def open(self, game: int) -> Record:
+        directory = None if self.root is None else self.root / f"offense-{game}"
+        return Record(directory, closed=self.closed)
 
 
 class _Run:
     """An evaluation at work."""
 
-    def __init__(self, job: Job, logs: Path | None, unsafe: bool, watcher: Watcher) -> None:  # noqa: FBT001
+    def __init__(
+        self, job: Job, logs: Path | None, records: Records, watcher: Watcher, *, unsafe: bool
+    ) -> None:
         self.job = job
         self.rules = job.rules
         self.logs = logs
+        self.records = records
+        self.teller = Teller(job)
         self.watcher = watcher
         self.level = Level.C if unsafe else probe().level
         limits = job.ruleset.limits
@@ -124,8 +137,6 @@ class _Run:
             limits.defense_seconds,
         )
         self.failures: list[Failure] = []
-        self.notes: list[str] = []
-        self.traces: list[KeptTrace] = []
         self.seconds: dict[str, float] = {}
 
     def play(self) -> Evaluation:
@@ -136,7 +147,7 @@ class _Run:
             attack = self._attempt("offense", lambda: self._offense(games))
         if "guardrail" in self.job.tracks:
             defense = self._attempt("defense", lambda: self._defense(games))
-        return Evaluation(self._report(games, attack, defense), tuple(self.traces))
+        return Evaluation(self._report(games, attack, defense), tuple(self.teller.traces))
 
     def _note_missing(self) -> None:
         """Name a file that is called after a track and has nothing to play in it."""
@@ -145,7 +156,9 @@ class _Run:
             there = any(file.path == f"{track}.py" for file in submission.files)
             if there and track not in submission.modules:
                 match = TRACK_NAMES[track]
-                self.notes.append(f"{track}.py has no class {name}, so {match} was not played.")
+                self.teller.notes.append(
+                    f"{track}.py has no class {name}, so {match} was not played."
+                )
 
     def _games(self) -> list[Game]:
         if self.job.scenario is not None:
@@ -172,6 +185,8 @@ class _Run:
                     error.official_within(self._lines_of(error.module)),
                 )
             )
+        except AgentGoneError as error:
+            self.failures.append(Failure(track, "agent", str(error), official="agent"))
         except MatchError as error:
             self.failures.append(Failure(track, "match", str(error), official="match"))
         finally:
@@ -191,58 +206,32 @@ class _Run:
     def _offense(self, games: Sequence[Game]) -> AttackPart:
         job = self.job
         matches: list[OffenseMatch] = []
+        models: list[ModelUse] = []
         # An official run is played twice: what an attack returns must not depend on chance.
         runs = 2 if job.budget == "official" else 1
         for game in games:
             self._begin("offense", game, games, self.rules.attack.steps * runs)
             # Houses of its own for each match: their time is the match's.
             with ExitStack() as stack, self._log(f"offense-{game.number}", Exchange) as log:
+                record = self.records.open(game.number)
+                agent = stack.enter_context(hire(job.agent, self.rules.model, record))
+                # What a model answered is recorded, so nothing else has to be.
+                kept = None if job.agent.is_model else log
                 matches.append(
                     play_offense(
                         game.scenario,
-                        _Again(self.lodging.open(job.submission, "attack", stack), log),
+                        _Again(self.lodging.open(job.submission, "attack", stack), kept),
                         self.rules,
                         key=game.key,
                         make_guardrail=self.lodging.maker(job.guardrail_opponent, stack),
+                        agent=agent,
                         runs=runs,
                         report=self._tell,
                     )
                 )
-        return self._tell_offense(matches)
-
-    def _tell_offense(self, matches: Sequence[OffenseMatch]) -> AttackPart:
-        verdicts = [match.verdict for match in matches]
-        findings = [finding for verdict in verdicts for finding in verdict.findings]
-        refused = telling.count_refused(one for verdict in verdicts for one in verdict.refused)
-        candidates = sum(match.candidates for match in matches)
-        if not candidates:
-            self.notes.append("The attack returned no candidates, so there was nothing to judge.")
-        elif sum(refused.values()) == candidates:
-            reason = next(iter(refused))
-            self.notes.append(f"Every candidate was refused; the first reason: {reason}.")
-        elif not findings:
-            self.notes.append(
-                "No candidate broke anything: the opponent held, or nothing happened."
-            )
-        found = self._tell_findings(findings, "A") if len(matches) == 1 else ()
-        return AttackPart(
-            score=_mean(match.score.score for match in matches),
-            raw=_mean(match.score.raw for match in matches),
-            score_volume=_mean(match.score.score_volume for match in matches),
-            raw_volume=_mean(match.score.raw_volume for match in matches),
-            findings=sum(count for verdict in verdicts for _, count in verdict.weights),
-            findings_by_predicate=_add_up(dict(verdict.weights) for verdict in verdicts),
-            cores=_mean(match.score.cores for match in matches),
-            unique_cells=_mean(match.score.cells for match in matches),
-            opponent=self.job.guardrail_opponent.name,
-            candidates=candidates,
-            refused=refused,
-            steps=sum(match.steps for match in matches),
-            budget=self.rules.attack.steps * len(matches),
-            inconsistent=sum(match.inconsistent for match in matches),
-            found=found,
-            digest=_digest([match.digest for match in matches]),
-        )
+                if isinstance(agent, ModelAgent):
+                    models.append(tell_model(agent, agent.purse.requests or 0))
+        return self.teller.tell_offense(matches, models)
 
     # Defense ---------------------------------------------------------------------------------
 
@@ -280,7 +269,7 @@ class _Run:
         with ExitStack() as stack:
             guests.house = self.lodging.open(job.submission, "guardrail", stack)
             extended, attacked = self._beside(games[0], guests)
-        part = self._tell_defense(matches, guests.faults)
+        part = self.teller.tell_defense(matches, guests.faults)
         return msgspec.structs.replace(
             part, extended=extended, under_attack=attacked, curve=tuple(curve)
         )
@@ -295,39 +284,6 @@ class _Run:
         useful = utility_under_attack(tasks, game.scenario, game.key, guardrail, ruleset=self.rules)
         untouched = sum(not trial.false_positive for trial in trials)
         return Share(untouched, len(trials)), Share(useful.useful, useful.trials)
-
-    def _tell_defense(self, matches: Sequence[DefenseMatch], faults: Sequence[str]) -> DefensePart:
-        trials = [trial for match in matches for trial in match.trials]
-        findings = [finding for match in matches for finding in match.verdict.findings]
-        failed = sum(trial.false_positive for trial in trials)
-        if failed == len(trials):
-            self.notes.append("The guardrail let no benign task through: does it deny everything?")
-        if faults:
-            self.notes.append(f"The guardrail failed in {len(faults)} or more calls: {faults[0]}")
-        one = matches[0] if len(matches) == 1 else None
-        found = () if one is None else self._tell_findings(findings, "D")
-        explored = [match.exploration for match in matches]
-        return DefensePart(
-            score=_mean(match.score.score for match in matches),
-            breaches=_mean(match.score.breaches for match in matches),
-            false_positives=_mean(match.score.false_positives for match in matches),
-            benign_trials=matches[0].score.benign_trials,
-            breaches_by_predicate=_add_up(
-                telling.count_breaches(match.verdict.cells) for match in matches
-            ),
-            false_positives_by_operation=telling.count_operations(trials),
-            opponent=self.job.attack_opponent.name,
-            steps=sum(found.steps for found in explored),
-            budget=self.rules.search.steps * len(matches),
-            interactions=sum(found.interactions for found in explored),
-            cells=sum(len(found.archive) for found in explored),
-            inconsistent=sum(match.inconsistent for match in matches),
-            faults=tuple(faults),
-            found=found,
-            trials=() if one is None else tuple(telling.tell_trials(one.trials)),
-            archive=() if one is None else telling.tell_archive(one.exploration.archive, findings),
-            digest=_digest([match.digest for match in matches]),
-        )
 
     # Both ------------------------------------------------------------------------------------
 
@@ -348,16 +304,6 @@ class _Run:
         with log:
             yield log
 
-    def _tell_findings(self, findings: Sequence[Judged], prefix: str) -> tuple[Finding, ...]:
-        """Tell what was found, and keep its traces."""
-        told = telling.tell_findings(findings, prefix, self.rules)
-        ordered = telling.in_order(findings, self.rules)
-        self.traces += (
-            KeptTrace(one.id, finding.trace.to_json())
-            for one, finding in zip(told, ordered, strict=True)
-        )
-        return told
-
     def _circumstances(self) -> Iterator[str]:
         """Yield what about this machine makes a result incomparable."""
         if self.lodging.unsafe:
@@ -377,7 +323,7 @@ class _Run:
         submission = job.submission
         return Report(
             run_id=job.run_id,
-            digest=_digest([[part.digest for part in parts], broken]),
+            digest=digest_of([[part.digest for part in parts], broken]),
             final_score=None if self.failures else fsum(part.score for part in parts),
             attack=attack,
             defense=defense,
@@ -391,7 +337,7 @@ class _Run:
                 budget=job.budget,
                 seeds=job.seeds,
                 scenarios=tuple(game.scenario.digest for game in games),
-                agent=job.ruleset.play.agent,
+                agent=job.agent.name,
                 offense_opponent=job.guardrail_opponent.name,
                 defense_opponent=job.attack_opponent.name,
                 packages=packages_of(job.ruleset),
@@ -407,7 +353,7 @@ class _Run:
             engine=__version__,
             formula=telling.tell_formula(self.rules),
             failures=tuple(self.failures),
-            notes=tuple(self.notes),
+            notes=tuple(self.teller.notes),
             seconds=self.seconds,
         )
 
@@ -455,20 +401,3 @@ class _Guests:
         runners: list[Any] = [guardrail.runner for guardrail in self._made]
         told = dict.fromkeys(fault for runner in runners for fault in runner.faults)
         return [*told][:MAX_FAULTS_TOLD]
-
-
-def _mean(values: Any) -> float:
-    numbers = [*values]
-    return numbers[0] if len(numbers) == 1 else fsum(numbers) / len(numbers)
-
-
-def _add_up(counts: Any) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for count in counts:
-        for name, number in count.items():
-            total[name] = total.get(name, 0) + number
-    return dict(sorted(total.items()))
-
-
-def _digest(content: Any) -> str:
-    return sha256(msgspec.json.encode(content)).hexdigest()

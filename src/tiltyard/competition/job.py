@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from tiltyard import __version__
+from tiltyard.agents.choice import AgentChoice
 from tiltyard.competition.official import Key
 from tiltyard.competition.opponents import Opponent
 from tiltyard.env import PUBLIC_SEED
@@ -36,6 +37,8 @@ class Job(Struct, frozen=True):
     """Instead of a generated one."""
     key: Key | None = None
     """Instead of a seed: an organizer's."""
+    agent: AgentChoice = AgentChoice()
+    """Whom the attack speaks to. A guardrail always stands against the deterministic one."""
 
     @property
     def rules(self) -> Ruleset:
@@ -61,7 +64,7 @@ class Job(Struct, frozen=True):
             scenario or self.seeds,
             None if self.key is None else self.key.fingerprint,
             [(one.name, one.id) for one in (self.guardrail_opponent, self.attack_opponent)],
-            self.ruleset.play.agent,
+            self.agent,
             packages_of(self.ruleset),
         ]
         return sha256(msgspec.json.encode(content)).hexdigest()[:RUN_ID_DIGITS]
@@ -77,10 +80,22 @@ class Job(Struct, frozen=True):
             yield "the scenario is one of your own"
         elif self.key is None and self.seed != PUBLIC_SEED:
             yield f"the seed is {self.seed}, not {PUBLIC_SEED}"
+        yield from self._agent_departures()
         if self.guardrail_opponent.id != play.offense_opponent:
             yield f"the offense opponent is {self.guardrail_opponent.name}"
         if self.attack_opponent.id != play.defense_opponent:
             yield f"the defense opponent is {self.attack_opponent.name}"
+
+    def _agent_departures(self) -> Iterator[str]:
+        choice = self.agent
+        if "attack" not in self.tracks:
+            return
+        if choice.name != self.ruleset.play.agent:
+            yield f"the agent is {choice.name}, not {self.ruleset.play.agent}"
+        if choice.base_url:
+            yield "the model was asked at an address of your own"
+        if choice.max_requests is not None or choice.max_cost is not None:
+            yield "the model's budget was cut by --max-requests or --max-cost"
 
 
 def _is_shipped(ruleset: Ruleset) -> bool:

@@ -7,25 +7,28 @@ end with the judge, which replays everything in worlds of its own.
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
+from tiltyard.agent import Agent
+from tiltyard.agents.deterministic import DeterministicAgent
+from tiltyard.agents.model.agent import ModelAgent
 from tiltyard.benign import Task, Trial, draw_suite, play
+from tiltyard.competition.attacking import Attack, MatchError, run_attack
 from tiltyard.draw import Draw
-from tiltyard.env import Interaction, SandboxEnv
+from tiltyard.env import SandboxEnv
 from tiltyard.guardrail import (
     Guardrail,
-    GuardrailGoneError,
+    RemoteGuardrail,
     close_guardrail,
     failure_of,
     keep_episodes_apart,
 )
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.findings import Finding, Verdict
+from tiltyard.judge.hearing import hear
 from tiltyard.judge.rotation import rotated
 from tiltyard.judge.trial import Judge
 from tiltyard.keeping import StateError
@@ -39,7 +42,6 @@ from tiltyard.search import (
     Exploration,
     Played,
     Player,
-    Progress,
     Vocabulary,
     Workers,
     explore,
@@ -49,26 +51,11 @@ from tiltyard.search.explore import Players, Report, quietly
 from tiltyard.search.footprint import START
 from tiltyard.search.moves import Move
 from tiltyard.search.workers import WorkerError
-from tiltyard.trace import Trace
 from tiltyard.world.scenario import Scenario
 
 MakeGuardrail = Callable[[], Guardrail]
 SAMPLED_CHAINS: Final = 6
 """Of those in which something was denied, and as many of the others."""
-REPORTED_EVERY: Final = 100
-"""Interactions of an attack."""
-MAX_TAKEN: Final = 10
-"""Times as many candidates as are judged: the rest is refused one by one, and that has an end."""
-
-
-class MatchError(ValueError):
-    """A match that cannot be played, or that was broken off: it has no score."""
-
-
-class Attack(Protocol):
-    """An attack algorithm: see `tiltyard.attack`."""
-
-    def run(self, env: AttackEnv, config: AttackRunConfig) -> Sequence[AttackCandidate]: ...
 
 
 class DefenseMatch(Struct, frozen=True):
@@ -134,7 +121,7 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
             candidates: list[Any] = exploration.chains
         else:
             env = _open(scenario, searched, ruleset, key, steps or ruleset.search.steps)
-            candidates, spent = _run(attack, env, ruleset, report)
+            candidates, spent = run_attack(attack, env, ruleset, report)
             unlearnt = Vocabulary(ruleset.search.vocabulary)
             exploration = Exploration({}, Archive(), unlearnt, spent, 0)
     finally:
@@ -289,13 +276,19 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
     *,
     key: str = "",
     make_guardrail: MakeGuardrail = DataFlowGuardrail,
+    agent: Agent | None = None,
     runs: int = 1,
     report: Report = quietly,
 ) -> OffenseMatch:
     """Play an attack against the optimal guardrail, or against another to see what it is worth.
 
-    With more than one run, the first counts and the others must return the same.
+    With more than one run, the first counts and the others must return the same. A language model
+    as the agent has a budget of its own, of which the attack may spend a part.
     """
+    works = DeterministicAgent() if agent is None else agent
+    purse = None
+    if isinstance(works, ModelAgent):
+        purse = works.purse.take(works.model.rules.attack_requests)
     if isinstance(attack, type) or not callable(getattr(attack, "run", None)):
         raise MatchError(f"an attack is an object with a `run(env, config)` method, not {attack!r}")
     _check_guardrail(make_guardrail)
@@ -303,74 +296,54 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
     for _ in range(max(1, runs)):
         guardrail = make_guardrail()
         try:
-            env = _open(scenario, guardrail, ruleset, key, ruleset.attack.steps)
-            outcomes.append(_run(attack, env, ruleset, report))
+            searching = works
+            if isinstance(works, ModelAgent) and purse is not None:
+                searching = works.within("attack").paying_from(purse)
+            env = _open(scenario, guardrail, ruleset, key, ruleset.attack.steps, agent=searching)
+            outcomes.append(run_attack(attack, env, ruleset, report))
         finally:
             close_guardrail(guardrail)
     (candidates, spent), *again = outcomes
     odd = sum(outcome != (candidates, spent) for outcome in again)
-    judged = make_guardrail()
-    try:
-        verdict = Judge(scenario, judged, ruleset=ruleset, key=key).judge(candidates)
-    finally:
-        close_guardrail(judged)
+    if isinstance(works, ModelAgent) and purse is not None:
+        works.purse.settle(purse)
+        verdict = _hear(candidates, works, make_guardrail, scenario, ruleset=ruleset, key=key)
+    else:
+        judged = make_guardrail()
+        try:
+            judge = Judge(scenario, judged, ruleset=ruleset, agent=works, key=key)
+            verdict = judge.judge(candidates)
+        finally:
+            close_guardrail(judged)
     score = score_attack(verdict.cells, dict(verdict.weights), ruleset)
-    digest = _digest(scenario, ruleset, score, _told(verdict.findings))
+    record = [works.model.record.digest] if isinstance(works, ModelAgent) else []
+    digest = _digest(scenario, ruleset, score, _told(verdict.findings), *record)
     return OffenseMatch(score, verdict, len(candidates), spent, odd, digest)
 
 
-def _run(
-    attack: Attack, env: SandboxEnv, ruleset: Ruleset, report: Report
-) -> tuple[list[Any], int]:
-    """Run an attack, and return its candidates and the steps it spent."""
-    budget = env.steps_left or 0
-    config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
-    found = _candidates(attack, _Outside(env, report), config, ruleset)
-    return found, budget - (env.steps_left or 0)
+def _hear(
+    candidates: Sequence[Any],
+    agent: ModelAgent,
+    make_guardrail: MakeGuardrail,
+    scenario: Scenario,
+    **judging: Any,
+) -> Verdict:
+    """Judge candidates with a model as the agent: several at once, unless guests take part."""
+    made: list[Guardrail] = []
 
+    def make_judge(asked: ModelAgent) -> Judge:
+        guardrail = make_guardrail()
+        made.append(guardrail)
+        return Judge(scenario, guardrail, agent=asked, **judging)
 
-def _candidates(
-    attack: Attack, env: AttackEnv, config: AttackRunConfig, ruleset: Ruleset
-) -> list[Any]:
-    """Run an attack, and take what it returns as far as anybody will look at it."""
+    first = make_guardrail()
+    made.append(first)
+    together = 1 if isinstance(first, RemoteGuardrail) else agent.model.rules.concurrency
     try:
-        found = attack.run(env, config)
-        return list(islice(iter(found), MAX_TAKEN * ruleset.attack.max_candidates))
-    except BudgetSpentError:
-        return []
-    except GuardrailGoneError:
-        raise
-    except Exception as error:
-        raise MatchError(f"the attack failed: {type(error).__name__}: {error}") from error
-
-
-class _Outside:
-    """An environment as an attack sees it: no scenario, no guardrail, nothing of the judge's."""
-
-    def __init__(self, env: SandboxEnv, report: Report) -> None:
-        self.__env = env
-        self.__budget, self.__report = env.steps_left or 0, report
-        self.__interactions = 0
-        self.seed = env.seed
-        self.max_tool_hops = env.max_tool_hops
-        self.reset = env.reset
-        self.snapshot, self.restore = env.snapshot, env.restore
-        self.export_trace_dict = env.export_trace_dict
-
-    def interact(self, message: str, max_tool_hops: int | None = None) -> Interaction:
-        self.__interactions += 1
-        if self.__interactions % REPORTED_EVERY == 0:
-            spent = self.__budget - (self.__env.steps_left or 0)
-            self.__report(Progress(0, spent, self.__budget, self.__interactions, 0, 0))
-        return self.__env.interact(message, max_tool_hops)
-
-    @property
-    def steps_left(self) -> int | None:
-        return self.__env.steps_left
-
-    @property
-    def trace(self) -> Trace:
-        return self.__env.trace
+        return hear(candidates, make_judge, agent, judging["ruleset"], together=together)
+    finally:
+        for guardrail in made:
+            close_guardrail(guardrail)
 
 
 def _check_guardrail(make_guardrail: object) -> None:
@@ -379,15 +352,18 @@ def _check_guardrail(make_guardrail: object) -> None:
         raise MatchError(f"a match makes its own guardrails: pass the class {name}, not an object")
 
 
-def _open(
+def _open(  # noqa: PLR0913 - a match has that many sides
     scenario: Scenario,
     guardrail: Guardrail,
     ruleset: Ruleset,
     key: str,
     steps: int | None = None,
+    *,
+    agent: Agent | None = None,
 ) -> SandboxEnv:
     """Open an environment to search in, with secrets that are no replay's."""
     return SandboxEnv(
+        agent=agent,
         guardrail=guardrail,
         scenario=scenario,
         world=rotated(scenario, "search", ruleset.id, scenario.digest, key),

@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from tiltyard import __version__
-from tiltyard.competition.evaluation import Evaluation, Silence, Watcher, evaluate
+from tiltyard.agents.choice import AgentChoice
+from tiltyard.competition.evaluation import Evaluation, Records, Silence, Watcher, evaluate
 from tiltyard.competition.job import Job
 from tiltyard.competition.official import Key, restricted
 from tiltyard.competition.opponents import Opponent, OpponentError, find_opponent
@@ -35,7 +36,9 @@ from tiltyard.world.scenario import Scenario
 TRACKS: Final[dict[str, Track]] = {"offense": "attack", "defense": "guardrail"}
 ASKED: Final = "asked.json"
 LOGS: Final = "logs"
-_BY_CHANCE: Final = ("deadline", "died")
+EXCHANGES: Final = "exchanges"
+"""Where everything is kept that a model was asked and answered."""
+_BY_CHANCE: Final = ("deadline", "died", "agent")
 
 
 class NoJailError(Exception):
@@ -53,6 +56,7 @@ class Request(Struct, frozen=True):
     seed: int = PUBLIC_SEED
     opponent: str = ""
     unsafe: bool = False
+    agent: AgentChoice = AgentChoice()
 
 
 class Finished(Struct, frozen=True):
@@ -89,7 +93,8 @@ def run(  # noqa: PLR0913 - all but two are for those who want something else
         # What an unconfined guest wrote down is not what a confined one goes on from.
         logs = directory / (f"unsafe-{LOGS}" if request.unsafe else LOGS)
         logs.mkdir(exist_ok=True)
-        done = evaluate(job, logs=logs, unsafe=request.unsafe, watcher=diary)
+        records = Records(directory / EXCHANGES)
+        done = evaluate(job, logs=logs, records=records, unsafe=request.unsafe, watcher=diary)
         diary.note(f"final score {done.report.final_score}, digest {done.report.digest}")
         shown = keep(done, directory)
         shutil.rmtree(logs)
@@ -123,6 +128,7 @@ def make_job(
         request.seed,
         scenario,
         key,
+        request.agent,
     )
 
 
@@ -221,6 +227,8 @@ class Verified(Struct, frozen=True):
     found: str
     different: tuple[str, ...]
     """Figures of the report that are not those of its results, whatever its digest says."""
+    failures: tuple[str, ...] = ()
+    """Why a match could not be played again, if so."""
 
     @property
     def same(self) -> bool:
@@ -250,11 +258,14 @@ def verify(
         job = make_job(again, scratch, scenario, key)
         if job.submission.digest != report.submission.digest:
             raise StoreError(f"{directory / 'submission'} is not the submission of this report")
-        done = evaluate(job, unsafe=request.unsafe, watcher=watcher).report
+        # A model cannot be asked the same again: it is played from the record alone.
+        records = Records(directory / EXCHANGES, closed=True)
+        done = evaluate(job, records=records, unsafe=request.unsafe, watcher=watcher).report
     played = restricted(done) if report.restricted else done
     told, found = _figures(report), _figures(played)
     different = sorted(name for name in {*told, *found} if told.get(name) != found.get(name))
-    return Verified(report.digest, done.digest, tuple(different))
+    broken = tuple(failure.message for failure in done.failures)
+    return Verified(report.digest, done.digest, tuple(different), broken)
 
 
 def _figures(report: Report) -> dict[str, Any]:

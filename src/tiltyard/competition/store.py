@@ -6,7 +6,6 @@ whole or not at all, and it is written last: it says that a run is finished.
 """
 
 import fcntl
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tiltyard.plain_files import write_whole
 from tiltyard.reporting.schema import Report, ReportError, read_report, write_report
 
 REPORT: Final = "report.json"
@@ -118,22 +118,6 @@ def save(directory: Path, files: dict[str, bytes], report: Report) -> Path:
     except OSError as error:
         raise StoreError(f"the report cannot be written to {directory}: {_why(error)}") from None
     return directory / REPORT
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def load_report(path: Path) -> Report:

@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
+from tiltyard.competition.attacking import MatchError
 from tiltyard.competition.evaluation import Silence, Watcher
 from tiltyard.competition.job import packages_of
-from tiltyard.competition.matches import MatchError, play_offense
+from tiltyard.competition.matches import play_offense
 from tiltyard.competition.opponents import BASELINE, Lodging, Opponent, find_rung, ladder
 from tiltyard.competition.runs import NoJailError
 from tiltyard.env import PUBLIC_SEED

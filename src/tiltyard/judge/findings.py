@@ -1,5 +1,7 @@
 """Findings: what was found, how it came about, and what it counts as."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from tiltyard.judge.candidates import Refused
@@ -38,6 +40,29 @@ class Verdict(Struct, frozen=True):
     """For the volume score: each predicate, and how many findings of it there are in all."""
     refused: tuple[Refused, ...]
     replays: int
+    unverified: tuple[Refused, ...] = ()
+    """Candidates that could not be heard to their end, because a model may not be asked more."""
+
+    @staticmethod
+    def of(
+        found: Iterable[Finding],
+        refused: Iterable[Refused],
+        replays: int,
+        unverified: Iterable[Refused] = (),
+    ) -> "Verdict":
+        """Return what findings add up to: of those with one cell, the first stands for all."""
+        best: dict[Cell, Finding] = {}
+        counts: dict[str, int] = {}
+        for finding in found:
+            counts[finding.cell.predicate] = counts.get(finding.cell.predicate, 0) + 1
+            best.setdefault(finding.cell, finding)
+        return Verdict(
+            tuple(best[cell] for cell in sorted(best)),
+            tuple(sorted(counts.items())),
+            tuple(refused),
+            replays,
+            tuple(unverified),
+        )
 
     @property
     def cells(self) -> frozenset[Cell]:

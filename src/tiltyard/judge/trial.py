@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from tiltyard.agent import Agent
+from tiltyard.agent import Agent, within
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.episode import Episode, advance
 from tiltyard.guardrail import Guardrail, GuardrailBase, GuardrailRunner, check_guardrail, runner_of
 from tiltyard.judge.actions import ActionKey, proposed
 from tiltyard.judge.authors import Library
 from tiltyard.judge.candidates import check_candidates
-from tiltyard.judge.cells import Cell, Route, cell_of
+from tiltyard.judge.cells import Route, cell_of
 from tiltyard.judge.findings import Finding, Verdict
 from tiltyard.judge.leaks import vaults_of
 from tiltyard.judge.minimise import Chain, minimise
@@ -60,6 +60,9 @@ class Judge:
         self.agent = agent or DeterministicAgent()
         self.key = key
         """The organizer's; empty in practice."""
+        model, labelled = self.ruleset.model, isinstance(self.agent, DeterministicAgent)
+        self.samples = 1 if labelled or model is None else model.samples
+        """How often an agent is asked what it does of itself: one may not always do the same."""
         self._guarded = runner_of(guardrail or GuardrailBase())
         self._open = GuardrailRunner(GuardrailBase())
         self.vaults = vaults_of(scenario)
@@ -84,22 +87,16 @@ class Judge:
         # Forgotten first, so that the same list takes the same replays, whatever came before it.
         self.cores_of.cache_clear()
         before = self.replays
-        best: dict[Cell, Finding] = {}
-        counts: dict[str, int] = {}
+        found: list[Finding] = []
         for candidate in admitted:
             if before_each is not None:
                 before_each()
-            for finding in self.findings(candidate.messages, candidate.index):
-                counts[finding.cell.predicate] = counts.get(finding.cell.predicate, 0) + 1
-                best.setdefault(finding.cell, finding)
-        findings = tuple(best[cell] for cell in sorted(best))
-        return Verdict(
-            findings, tuple(sorted(counts.items())), tuple(refused), self.replays - before
-        )
+            found += self.findings(candidate.messages, candidate.index)
+        return Verdict.of(found, refused, self.replays - before)
 
     def findings(self, messages: Chain, candidate: int = 0) -> list[Finding]:
         """Return what one candidate breaks, each cell once."""
-        trial = _Trial(self, messages)
+        trial = _Trial(self, messages, names=(str(candidate),))
         found = [trial.finding(seen, candidate) for seen in trial.sightings()]
         return list({finding.cell: finding for finding in found}.values())
 
@@ -120,9 +117,13 @@ Sightings = dict[Core, tuple[Seen, Trace]]
 class _Trial:
     """One candidate before the judge."""
 
-    def __init__(self, judge: Judge, messages: Chain, draw: str = "first") -> None:
+    def __init__(
+        self, judge: Judge, messages: Chain, draw: str = "first", names: tuple[str, ...] = ()
+    ) -> None:
         self.judge = judge
         self.messages = messages
+        self.names = *names, draw
+        """What tells this trial's replays from others, for an agent that answers differently."""
         self.world = rotated(judge.scenario, draw, *judge.names, *messages)
         self.evidence = self._evidence(messages, None)
         self._seen: dict[Chain, Sightings] = {}
@@ -131,9 +132,10 @@ class _Trial:
 
     def sightings(self) -> list[Seen]:
         seen = self.play(self.messages)
-        if not isinstance(self.judge.agent, DeterministicAgent):
+        if seen and not isinstance(self.judge.agent, DeterministicAgent):
             # What was inferred has to follow the secret: the same once more, with another one.
-            confirmed = _Trial(self.judge, self.messages, "second").play(self.messages)
+            again = _Trial(self.judge, self.messages, "second", self.names)
+            confirmed = again.play(self.messages)
             seen = {core: found for core, found in seen.items() if core in confirmed}
         return [found for found, _ in seen.values()]
 
@@ -210,7 +212,8 @@ class _Trial:
         """Replay messages and return what is to be seen; the same messages are played once."""
         found = self._seen.get(messages)
         if found is None:
-            found = self._seen[messages] = self._watch(messages, self.world, self.judge.agent)
+            agent = within(self.judge.agent, *self.names)
+            found = self._seen[messages] = self._watch(messages, self.world, agent)
         return found
 
     def _play_simpler(self, messages: Chain, simpler: Simpler) -> Sightings:
@@ -231,7 +234,11 @@ class _Trial:
         def ask() -> frozenset[ActionKey]:
             """Ask what the user's own words lead to: no guardrail, no stranger's word."""
             silent = _silenced(self.world)
-            return proposed(judge.replay(messages, silent, judge.agent, guarded=False))
+            keys: frozenset[ActionKey] = frozenset()
+            for sample in range(judge.samples):
+                agent = within(judge.agent, *self.names, "silent", str(sample))
+                keys |= proposed(judge.replay(messages, silent, agent, guarded=False))
+            return keys
 
         return Evidence(judge.vaults, judge.library, self.world, ask, whole)
 

@@ -128,6 +128,38 @@ class Share(Struct, frozen=True, forbid_unknown_fields=True):
     total: Annotated[int, Meta(description="Of how many.")]
 
 
+class Unverified(Struct, frozen=True, forbid_unknown_fields=True):
+    """A candidate that was not heard to its end: listed, and not scored."""
+
+    candidate: Annotated[int, Meta(description="Which one, from 0.")]
+    reason: Annotated[str, Meta(description="Why it could not be verified.")]
+
+
+class ModelUse(Struct, frozen=True, forbid_unknown_fields=True):
+    """A language model as the agent: how it was asked, and what that took."""
+
+    name: Annotated[str, Meta(description="As the endpoint knows it.")]
+    server: Annotated[
+        str, Meta(description="What of the server has a part in its answers, where it is known.")
+    ]
+    manner: Annotated[
+        str,
+        Meta(description="structured or tools; plain: without temperature and seed. Found out."),
+    ]
+    requests: Annotated[int, Meta(description="Questions that were asked, each once.")]
+    budget: Annotated[int, Meta(description="How many might have been, verification included.")]
+    prompt_tokens: Annotated[int, Meta(description="As the endpoint counts them.")]
+    completion_tokens: Annotated[int, Meta(description="As the endpoint counts them.")]
+    cost: Annotated[float | None, Meta(description="In dollars; null when no price was named.")]
+    repaired: Annotated[int, Meta(description="Replies that were an action at a later try.")]
+    no_action: Annotated[int, Meta(description="Turns that ended because no reply was one.")]
+    refusals: Annotated[int, Meta(description="Replies that the endpoint itself calls refusals.")]
+    dropped_calls: Annotated[
+        int, Meta(description="Calls that came along with another, and were not made.")
+    ]
+    record: Annotated[str, Meta(description="A hash of every exchange that was used.")]
+
+
 class AttackPart(Struct, frozen=True, forbid_unknown_fields=True):
     """The offense match; over several official seeds, their mean."""
 
@@ -147,6 +179,13 @@ class AttackPart(Struct, frozen=True, forbid_unknown_fields=True):
     steps: Annotated[int, Meta(description="Spent of the budget.")]
     budget: Annotated[int, Meta(description="Steps that the attack might have spent.")]
     inconsistent: Annotated[int, Meta(description="Repeated runs that returned something else.")]
+    unverified: Annotated[
+        tuple[Unverified, ...],
+        Meta(description="Candidates for which the model could not be asked often enough."),
+    ] = ()
+    models: Annotated[
+        tuple[ModelUse, ...], Meta(description="A language model as the agent, match by match.")
+    ] = ()
     found: Annotated[tuple[Finding, ...], Meta(description="One for each cell.")] = ()
     digest: Annotated[str, Meta(description="A hash of this match's results.")] = ""
 
@@ -197,7 +236,8 @@ class Failure(Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             description=(
-                "import, class, construct, run, died, deadline, protocol, result, search or match"
+                "import, class, construct, run, died, deadline, protocol, result, search, agent "
+                "or match"
             )
         ),
     ]

@@ -1,0 +1,120 @@
+"""Which agent works for the user: named by the user, opened here.
+
+`deterministic` is the one that every shipped number is made with. A language model is
+`openai:MODEL`, at OpenAI or at any endpoint that speaks like it, or `local`, which needs nothing
+but this machine.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tiltyard.agent import Agent, AgentGoneError
+from tiltyard.agents.deterministic import DeterministicAgent
+from tiltyard.agents.local import LocalModelError, LocalServer
+from tiltyard.agents.model.account import Account, Price, Purse
+from tiltyard.agents.model.agent import Model, ModelAgent
+from tiltyard.agents.model.endpoint import Endpoint, check_address
+from tiltyard.agents.model.record import Identity, Record
+from tiltyard.ruleset import ModelRules
+
+DETERMINISTIC: Final = "deterministic"
+LOCAL: Final = "local"
+OPENAI: Final = "openai:"
+# The cache of a server of our own has a part in its answers, so it does without.
+_LOCAL_EXTRA: Final[dict[str, Any]] = {"cache_prompt": False}
+
+
+class AgentChoiceError(ValueError):
+    """Nobody by that name, or not with these wishes."""
+
+
+class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whom the user wants, and what may be spent on it."""
+
+    name: str = DETERMINISTIC
+    base_url: str = ""
+    max_requests: int | None = None
+    max_cost: int | None = None
+    """In millionths of a dollar."""
+    price: Price | None = None
+
+    @property
+    def is_model(self) -> bool:
+        return self.name != DETERMINISTIC
+
+    def check(self) -> None:
+        """Raise if this cannot be had, before anything is begun."""
+        known = self.name in (DETERMINISTIC, LOCAL)
+        if not known and not (self.name.startswith(OPENAI) and self.name != OPENAI):
+            raise AgentChoiceError(
+                f"there is no agent {self.name!r}; there are {DETERMINISTIC}, {LOCAL} "
+                f"and {OPENAI}MODEL"
+            )
+        if self.base_url and not self.name.startswith(OPENAI):
+            raise AgentChoiceError(f"--base-url is for {OPENAI}MODEL, not for {self.name}")
+        spending = self.max_requests is not None or self.max_cost is not None
+        if (spending or self.price is not None) and not self.is_model:
+            raise AgentChoiceError("the deterministic agent costs nothing, and has no ceiling")
+        if self.max_cost is not None and self.price is None:
+            raise AgentChoiceError(
+                "--max-cost needs --price: dollars for a million tokens in and out, as in 0.4,1.6"
+            )
+        try:
+            check_address(self.base_url)
+        except AgentGoneError as error:
+            raise AgentChoiceError(str(error)) from None
+
+
+@contextmanager
+def hire(choice: AgentChoice, rules: ModelRules | None, record: Record) -> Iterator[Agent]:
+    """Open an agent for one match. With a record that is closed, no model is asked at all."""
+    choice.check()
+    if not choice.is_model:
+        yield DeterministicAgent()
+        return
+    if rules is None:
+        raise AgentChoiceError(
+            "the ruleset has no [model] table, which says what a model may be asked; "
+            "design-openai has one"
+        )
+    with ExitStack() as stack:
+        name, endpoint = _open(choice, rules, record, stack)
+        extra = _LOCAL_EXTRA if choice.name == LOCAL else {}
+        account = Account(choice.price)
+        model = Model(name, rules, record, endpoint=endpoint, account=account, extra=extra)
+        bounds = [rules.requests, *([choice.max_requests] if choice.max_requests else [])]
+        purse = Purse(min(bounds), choice.max_cost)
+        yield ModelAgent(model, model.find_manner(purse), purse=purse)
+
+
+def _open(
+    choice: AgentChoice, rules: ModelRules, record: Record, stack: ExitStack
+) -> tuple[str, Endpoint | None]:
+    """Return a model's name, and whom to ask; nobody when all is recorded."""
+    if record.closed:
+        known = record.identity
+        if known is None or known.agent != choice.name:
+            raise AgentGoneError(f"there is no record of a match with {choice.name} here")
+        record.begin(known)
+        return known.model, None
+    if choice.name == LOCAL:
+        try:
+            server = stack.enter_context(LocalServer())
+        except LocalModelError as error:
+            raise AgentGoneError(str(error)) from None
+        name, base_url, version = server.model, server.url, server.version
+    else:
+        name, base_url, version = choice.name.removeprefix(OPENAI), choice.base_url, ""
+    record.begin(Identity(choice.name, name, version))
+    endpoint = Endpoint(
+        name,
+        base_url=base_url,
+        with_key=choice.name != LOCAL,
+        seconds=rules.seconds,
+        retries=rules.retries,
+    )
+    stack.callback(endpoint.close)
+    return name, endpoint

@@ -1,0 +1,181 @@
+"""A language model as the agent: its words become calls, and what is no call ends the turn."""
+
+from typing import Any, Final, Protocol
+
+from tiltyard.agent import AgentGoneError, View
+from tiltyard.agents.model.account import Account, Purse
+from tiltyard.agents.model.prompt import Mode, action_schema, conversation, repair, tool_list
+from tiltyard.agents.model.record import Answered, Record
+from tiltyard.agents.model.replies import Call, Problem, Said, read_reply, usage_of
+from tiltyard.ruleset import ModelRules
+from tiltyard.trace import NO_TRACE, Answer, OpenTurn
+from tiltyard.world.results import ToolCall
+
+NO_ACTION: Final = "(no action: {})"
+SEED: Final = 0
+
+
+class Asked(Protocol):
+    """Whoever answers a request."""
+
+    def ask(self, body: dict[str, Any]) -> Answered: ...
+
+
+class Manner:
+    """How a model is asked: what its endpoint was found to understand."""
+
+    def __init__(self, mode: Mode, *, plain: bool = False) -> None:
+        self.mode = mode
+        self.plain = plain
+        """Without temperature and seed, which models that think first do not take."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.mode.value}, plain" if self.plain else self.mode.value
+
+    def body(self, model: str, messages: list[Any], rules: ModelRules) -> dict[str, Any]:
+        """Return a whole request: everything that the answer may depend on."""
+        body: dict[str, Any] = {"model": model, "messages": messages}
+        if self.plain:
+            body["max_completion_tokens"] = rules.max_tokens
+        else:
+            body |= {"max_tokens": rules.max_tokens, "temperature": 0, "seed": SEED}
+        if self.mode is Mode.STRUCTURED:
+            schema = {"name": "action", "schema": action_schema(), "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        else:
+            body |= {"tools": tool_list(), "parallel_tool_calls": False}
+        return body
+
+
+MANNERS: Final = tuple(
+    Manner(mode, plain=plain) for plain in (False, True) for mode in (Mode.STRUCTURED, Mode.TOOLS)
+)
+"""In the order in which they are tried."""
+
+
+class Model:
+    """A model that can be asked, with its record and its account, for one match."""
+
+    def __init__(  # noqa: PLR0913 - all that a question goes by
+        self,
+        name: str,
+        rules: ModelRules,
+        record: Record,
+        *,
+        endpoint: Asked | None,
+        account: Account | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.rules = rules
+        self.record = record
+        self.account = account or Account()
+        self._endpoint = endpoint
+        """None: nobody is asked, and everything is in the record."""
+        self._extra = extra or {}
+
+    def ask(
+        self, scope: tuple[str, ...], purse: Purse, manner: Manner, messages: list[Any]
+    ) -> tuple[Answered, bool]:
+        """Return the answer to a conversation, and whether it was not asked before."""
+        body = manner.body(self.name, messages, self.rules) | self._extra
+        key = self.record.key(scope, body)
+        new = purse.pay_request(key)
+        answered = self.record.find(key)
+        if answered is None:
+            if self._endpoint is None:
+                raise AgentGoneError("the record has no answer to what is asked here")
+            answered = self._endpoint.ask(body)
+            self.record.add(key, scope, body, answered)
+        if new:
+            usage = usage_of(answered.body)
+            purse.pay_tokens(self.account.add_request(usage.prompt, usage.completion))
+        return answered, new
+
+    def find_manner(self, purse: Purse) -> Manner:
+        """Try out how the model can be asked, and return the first way that it understands."""
+        problems: dict[str, str] = {}
+        for manner in MANNERS:
+            messages = _trial(manner.mode)
+            answered, _ = self.ask(("manner",), purse, manner, messages)
+            reply = _read(answered, manner.mode)
+            # A tool has to be called: some endpoints take a list of tools, and drop it.
+            if isinstance(reply, Call) or (manner.mode is Mode.STRUCTURED and _is_said(reply)):
+                return manner
+            why = reply.why if isinstance(reply, Problem) else "no tool was called"
+            problems[manner.name] = why
+        told = "; ".join(f"{name}: {why}" for name, why in problems.items())
+        raise AgentGoneError(f"{self.name} calls tools in no way that is known here ({told})")
+
+
+def _is_said(reply: object) -> bool:
+    return isinstance(reply, Said) and not reply.refused
+
+
+def _trial(mode: Mode) -> list[Any]:
+    asked = OpenTurn(NO_TRACE, "List my mail folder inbox.", []).trace
+    return conversation(asked, "me@corp.example", mode, 1_000)
+
+
+class ModelAgent:
+    """A model at work on one part of a match."""
+
+    def __init__(
+        self,
+        model: Model,
+        manner: Manner,
+        scope: tuple[str, ...] = (),
+        purse: Purse | None = None,
+    ) -> None:
+        self.model = model
+        self.manner = manner
+        self.name = model.name
+        self.scope = scope
+        self.purse = purse or Purse()
+
+    def within(self, *names: str) -> "ModelAgent":
+        """Return the same model for another part of the match: there it is asked anew."""
+        return ModelAgent(self.model, self.manner, names, self.purse)
+
+    def paying_from(self, purse: Purse) -> "ModelAgent":
+        return ModelAgent(self.model, self.manner, self.scope, purse)
+
+    def begin(self) -> None:
+        """Remember nothing: the whole conversation is in the trace."""
+
+    def next_action(self, view: View) -> tuple[ToolCall | Answer, None]:
+        rules, account, mode = self.model.rules, self.model.account, self.manner.mode
+        messages = conversation(view.trace, view.owner, mode, rules.output_chars)
+        repairs = 0
+        while True:
+            answered, new = self.model.ask(self.scope, self.purse, self.manner, messages)
+            reply = _read(answered, mode)
+            if not isinstance(reply, Problem):
+                break
+            if repairs == rules.repairs or reply.hopeless:
+                if new:
+                    account.add("no_action")
+                return Answer(NO_ACTION.format(reply.why)), None
+            messages = repair(messages, reply.said, reply.why, mode)
+            repairs += 1
+        if new:
+            account.add("repaired", int(repairs > 0))
+            self._count(reply)
+        if isinstance(reply, Call):
+            args: dict[str, Any] = dict(reply.args)
+            return ToolCall(reply.tool, args), None
+        return Answer(reply.text), None
+
+    def _count(self, reply: Call | Said) -> None:
+        if isinstance(reply, Call):
+            self.model.account.add("dropped_calls", reply.others)
+        else:
+            self.model.account.add("refusals", int(reply.refused))
+
+
+def _read(answered: Answered, mode: Mode) -> Call | Said | Problem:
+    if answered.status != 200:
+        why = f"the endpoint does not take this conversation ({answered.status})"
+        return Problem(why, "", hopeless=True)
+    return read_reply(answered.body, mode)

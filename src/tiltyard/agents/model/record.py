@@ -1,0 +1,145 @@
+"""The record of a match with a model: every exchange, under the hash of what was asked.
+
+A hosted model cannot be asked the same again, so a match is what was recorded of it. Within one
+scope, such as one candidate's replay, the same question has the same answer: it is asked once,
+and then read. So a match that was interrupted goes on where it was, and one that is over can be
+played again with no model at all. Addresses and credentials have no part in it.
+"""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard.agent import AgentGoneError
+from tiltyard.plain_files import write_whole
+
+RECORD_VERSION: Final = 1
+MANIFEST: Final = "manifest.json"
+MAX_FILE_BYTES: Final = 64 << 20
+
+
+class Identity(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who was asked."""
+
+    agent: str
+    """As the user named it."""
+    model: str
+    server: str = ""
+    """What of the server has a part in its answers, where that is known."""
+    version: int = RECORD_VERSION
+
+
+class Answered(Struct, frozen=True, forbid_unknown_fields=True):
+    """What came back, as it came."""
+
+    status: int
+    body: str
+
+
+class Exchanged(Struct, frozen=True, forbid_unknown_fields=True):
+    """One exchange, as it is kept."""
+
+    scope: tuple[str, ...]
+    asked: dict[str, Any]
+    answered: Answered
+    digest: str
+    """Of what came back: whoever changes it by hand is found out."""
+
+
+class Record:
+    """The exchanges of one match, in a directory of their own, or in memory without one.
+
+    With `closed`, nothing is added: what is not there cannot be asked.
+    """
+
+    def __init__(self, directory: Path | None = None, *, closed: bool = False) -> None:
+        self._directory = directory
+        self.closed = closed
+        self._known: dict[str, Answered] = {}
+        """What was read or added since this was opened."""
+        self._identity: Identity | None = None
+
+    @property
+    def identity(self) -> Identity | None:
+        """Who was asked when this record was begun."""
+        if self._identity is None and self._directory is not None:
+            path = self._directory / MANIFEST
+            if path.is_file():
+                try:
+                    self._identity = msgspec.json.decode(_read(path), type=Identity)
+                except msgspec.MsgspecError as error:
+                    raise AgentGoneError(f"{path} is no record: {error}") from None
+        return self._identity
+
+    def begin(self, identity: Identity) -> None:
+        """Say who will be asked; a record that was begun with somebody else is not gone on with."""
+        known = self.identity
+        if known is None and not self.closed:
+            self._identity = identity
+            if self._directory is not None:
+                self._directory.mkdir(parents=True, exist_ok=True)
+                write_whole(self._directory / MANIFEST, msgspec.json.encode(identity))
+        elif known != identity:
+            told = "nobody" if known is None else f"{known.model} ({known.server or known.agent})"
+            raise AgentGoneError(
+                f"this record was begun with {told}, not with {identity.model} "
+                f"({identity.server or identity.agent}); --fresh begins another"
+            )
+
+    def key(self, scope: tuple[str, ...], asked: dict[str, Any]) -> str:
+        """Return the name of an exchange: a hash of everything that its answer may depend on."""
+        identity = self._identity
+        told = None if identity is None else msgspec.to_builtins(identity)
+        return sha256(_canonical([told, scope, asked])).hexdigest()
+
+    def find(self, key: str) -> Answered | None:
+        """Return an answer that was recorded."""
+        found = self._known.get(key)
+        if found is None and self._directory is not None:
+            path = self._directory / f"{key}.json"
+            if path.is_file():
+                found = self._known[key] = self._checked(key, path)
+        return found
+
+    def add(
+        self, key: str, scope: tuple[str, ...], asked: dict[str, Any], answered: Answered
+    ) -> None:
+        self._known[key] = answered
+        if self._directory is not None:
+            exchanged = Exchanged(scope, asked, answered, _digest(answered))
+            write_whole(self._directory / f"{key}.json", msgspec.json.encode(exchanged))
+
+    def _checked(self, key: str, path: Path) -> Answered:
+        try:
+            found = msgspec.json.decode(_read(path), type=Exchanged)
+        except msgspec.MsgspecError as error:
+            raise AgentGoneError(f"{path} is no exchange: {error}") from None
+        if self.key(found.scope, found.asked) != key or _digest(found.answered) != found.digest:
+            raise AgentGoneError(f"{path} was changed since it was recorded")
+        return found.answered
+
+    @property
+    def digest(self) -> str:
+        """Return a hash of all exchanges that were used."""
+        used = sorted((key, _digest(answered)) for key, answered in self._known.items())
+        return sha256(_canonical(used)).hexdigest()
+
+
+def _digest(answered: Answered) -> str:
+    return sha256(_canonical(answered)).hexdigest()
+
+
+def _canonical(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise AgentGoneError(f"{path} is too large for a record")
+        return path.read_bytes()
+    except OSError as error:
+        raise AgentGoneError(f"{path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,169 @@
+"""What a model's reply comes to: a call, an answer, or a problem that can be told to it.
+
+Everything in a reply is hostile and nothing of it is believed: what an endpoint promises about
+schemas is checked here once more.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard.agents.model.prompt import FUNCTIONS, Mode
+from tiltyard.world.text import has_lone_surrogate
+from tiltyard.world.tools import TOOLS
+
+MAX_SAID_CHARS: Final = 4_000
+MAX_ANSWER_CHARS: Final = 20_000
+MAX_PROBLEM_CHARS: Final = 200
+
+
+class Call(Struct, frozen=True):
+    """A tool call whose names and types are right."""
+
+    tool: str
+    args: dict[str, str | int]
+    others: int = 0
+    """Calls that came along with it, and are not made: there is one at a time."""
+
+
+class Said(Struct, frozen=True):
+    """An answer: the turn is over."""
+
+    text: str
+    refused: bool = False
+    """The endpoint itself calls it a refusal."""
+
+
+class Problem(Struct, frozen=True):
+    """No action, and why."""
+
+    why: str
+    said: str
+    """The reply as far as it is shown to the model again."""
+    hopeless: bool = False
+    """More words would not help."""
+
+
+class Usage(Struct, frozen=True):
+    """Tokens, as the endpoint counts them."""
+
+    prompt: int = 0
+    completion: int = 0
+
+
+class _NotAnActionError(ValueError):
+    """What a reply is instead."""
+
+
+def usage_of(body: str) -> Usage:
+    """Return what a reply says it took; what it does not say is nothing."""
+    found = _parsed(body)
+    told = found.get("usage") if isinstance(found, dict) else None
+    counts = told if isinstance(told, dict) else {}
+    return Usage(_count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")))
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value < 10**9 else 0
+
+
+def read_reply(body: str, mode: Mode) -> Call | Said | Problem:
+    """Read the body of an endpoint's answer."""
+    found = _parsed(body)
+    try:
+        choice = found["choices"][0]
+        message = choice["message"]
+        content = message.get("content")
+        refusal = message.get("refusal")
+        calls = message.get("tool_calls")
+        ended = choice.get("finish_reason")
+    except (TypeError, KeyError, IndexError, AttributeError):
+        return Problem("the endpoint sent no chat completion", "")
+    said = content if isinstance(content, str) else ""
+    if isinstance(refusal, str) and refusal.strip():
+        return Said(_text(refusal), refused=True)
+    called = calls if mode is Mode.TOOLS and isinstance(calls, list) else []
+    if not called and not said.strip():
+        return Problem("the reply is empty", "")
+    if not called and mode is Mode.TOOLS:
+        return Said(_text(said))
+    if ended == "length":
+        return Problem("the reply is too long and was cut off", said[:MAX_SAID_CHARS])
+    try:
+        return _read_call(called) if called else _read_action(said)
+    except _NotAnActionError as error:
+        return Problem(str(error)[:MAX_PROBLEM_CHARS], said[:MAX_SAID_CHARS])
+
+
+def _read_action(said: str) -> Call | Said:
+    try:
+        found = msgspec.json.decode(said.encode())
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        raise _NotAnActionError("it is not JSON") from None
+    action = found.get("action") if isinstance(found, dict) and len(found) == 1 else None
+    if not isinstance(action, dict):
+        raise _NotAnActionError('it is not an object with the one key "action"')
+    if action.keys() == {"answer"}:
+        answer = action["answer"]
+        if not isinstance(answer, str):
+            raise _NotAnActionError('"answer" is not a string')
+        return Said(_text(answer))
+    if action.keys() != {"tool", "arguments"}:
+        raise _NotAnActionError('"action" has neither "tool" and "arguments" nor "answer"')
+    return Call(_tool(action["tool"]), _arguments(action["tool"], action["arguments"]))
+
+
+def _read_call(calls: list[Any]) -> Call:
+    try:
+        function = calls[0]["function"]
+        name, packed = function["name"], function["arguments"]
+    except (TypeError, KeyError):
+        raise _NotAnActionError("the tool call has no function") from None
+    tool = FUNCTIONS.get(name, name) if isinstance(name, str) else name
+    known = _tool(tool)
+    given = packed
+    if isinstance(packed, str):
+        try:
+            given = msgspec.json.decode(packed.encode() or b"{}")
+        except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+            raise _NotAnActionError("the arguments are not JSON") from None
+    return Call(known, _arguments(known, given), len(calls) - 1)
+
+
+def _tool(name: object) -> str:
+    if not isinstance(name, str) or name not in TOOLS:
+        raise _NotAnActionError(f"there is no tool {str(name)[:60]!r}")
+    return name
+
+
+def _arguments(tool: str, given: object) -> dict[str, str | int]:
+    if not isinstance(given, dict):
+        raise _NotAnActionError("the arguments are not an object")
+    args: dict[str, str | int] = {}
+    for parameter in TOOLS[tool].parameters:
+        value = given.get(parameter.name)
+        if value is None:
+            if parameter.required:
+                raise _NotAnActionError(f"{tool} needs {parameter.name!r}")
+        elif type(value) is not (int if parameter.number else str):
+            kind = "a whole number" if parameter.number else "a string"
+            raise _NotAnActionError(f"{parameter.name!r} must be {kind}")
+        else:
+            args[parameter.name] = value
+    unknown = given.keys() - {parameter.name for parameter in TOOLS[tool].parameters}
+    if unknown:
+        raise _NotAnActionError(f"{tool} takes no {min(map(str, unknown))[:60]!r}")
+    return args
+
+
+def _text(said: str) -> str:
+    clean = said.encode("utf-8", "replace").decode() if has_lone_surrogate(said) else said
+    return clean[:MAX_ANSWER_CHARS]
+
+
+def _parsed(body: str) -> Any:
+    try:
+        return msgspec.json.decode(body.encode("utf-8", "replace"))
+    except (msgspec.MsgspecError, RecursionError):
+        return None
