@@ -48,3 +48,9 @@ class Agent(Protocol):
 def is_pure(agent: Agent) -> bool:
     """Tell whether an agent says that its next action depends on its view and on nothing else."""
     return getattr(agent, "pure", False) is True
+
+
+def within(agent: Agent, *names: str) -> Agent:
+    """Return the agent for one part of the work: what it was told elsewhere has no part in it."""
+    inner: Agent = agent.within(*names) if hasattr(agent, "within") else agent
+    return inner
