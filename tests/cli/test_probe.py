@@ -21,11 +21,17 @@ def test_both_sides_are_shown_with_intervals(tiltyard: Command) -> None:
     alone, guarded = done.stdout.split("With the guardrail")
     row = next(line for line in alone.splitlines() if line.startswith("│ all"))
     assert "11 (74–100%)" in row
-    assert "0 of 11 (0–26%)" in row
+    assert "0/11 (0–26%)" in row
     assert "stopped" in guarded
+    assert "among all of these: user's cost 1, unread 1" in guarded
     assert "10 (16–45%)" in guarded
     for word, meaning in DEFINITIONS.items():
         assert f"{word}: {meaning}" in done.stdout
+
+
+def test_it_fits_a_narrow_terminal(tiltyard: Command) -> None:
+    done = tiltyard("probe", "--guardrail", "data flow")
+    assert max(len(line) for line in done.stdout.splitlines() if line.startswith("│")) <= 80
 
 
 def test_json_and_page_are_written(tiltyard: Command, tmp_path: Path) -> None:

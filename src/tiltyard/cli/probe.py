@@ -27,6 +27,7 @@ from tiltyard.competition.susceptibility import (
     measure,
 )
 from tiltyard.competition.susceptibility_page import (
+    ASIDE,
     family_tables,
     page,
     setting,
@@ -37,6 +38,7 @@ from tiltyard.env import PUBLIC_SEED
 from tiltyard.guardrail import GuardrailGoneError
 from tiltyard.isolation.limits import Level
 from tiltyard.isolation.probing import probe
+from tiltyard.reporting.page import Table
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate
 
@@ -125,9 +127,22 @@ def _opened(wanted: str, *, unsafe: bool) -> Iterator[tuple[str, MakeGuardrail |
         yield found.name, Lodging(unsafe=unsafe, defense_seconds=_A_DAY).maker(found, stack)
 
 
+def _print_families(console: Console, table: Table) -> None:
+    """Print a table so that it fits a terminal: of what stands aside, the last row is enough."""
+    names = [one.title for one in table.columns]
+    kept = [at for at, name in enumerate(names) if name not in ASIDE]
+    rows = [[row[at] for at in kept] for row in table.rows]
+    print_table(console, table.caption, [names[at] for at in kept], rows)
+    aside = [f"{name} {table.rows[-1][at]}" for at, name in enumerate(names) if name in ASIDE]
+    if aside:
+        say(console, f"among all of these: {', '.join(aside)}")
+
+
 def _show(console: Console, found: Susceptibility) -> None:
     say(console, setting(found))
-    for table in (*family_tables(found), *task_tables(found)):
+    for table in family_tables(found):
+        _print_families(console, table)
+    for table in task_tables(found):
         print_table(console, table.caption, [one.title for one in table.columns], table.rows)
     if found.tasks_missing:
         say(console, f"no benign tasks: {found.tasks_missing}")

@@ -41,7 +41,7 @@ _COLOURS: Final = {
 }
 _KINDS: Final = {"injections followed": BREACH, "benign tasks done": "var(--good)"}
 _ROW_HEIGHT: Final = 26
-_ASIDE: Final = ("user's cost", "unread", "failed")
+ASIDE: Final = ("user's cost", "unread", "failed")
 """Columns that are shown where there is something in them."""
 Values = dict[str, str | int | float | bool]
 
@@ -133,13 +133,13 @@ def family_tables(found: Susceptibility) -> Iterator[Table]:
     rows = (*found.families, found.total)
     yield _table(
         "Without a guardrail: documents (95% interval of the share)",
-        ("family", "played", "followed", "refused", "ignored", *_ASIDE, "look-alikes obeyed"),
+        ("family", "docs", "followed", "refused", "ignored", *ASIDE, "look-alikes"),
         [(one.name, *_alone(one)) for one in rows],
     )
     if found.total.guarded is not None:
         yield _table(
             "With the guardrail: documents (95% interval of the share)",
-            ("family", "played", "followed", "stopped", "refused", "ignored", *_ASIDE),
+            ("family", "docs", "followed", "stopped", "refused", "ignored", *ASIDE),
             [(one.name, *_guarded(one.guarded)) for one in rows if one.guarded is not None],
         )
 
@@ -147,7 +147,8 @@ def family_tables(found: Susceptibility) -> Iterator[Table]:
 def _alone(one: Family) -> tuple[str, ...]:
     tally = one.alone
     shares = tally.followed, tally.refused, tally.ignored
-    return str(tally.followed.of), *map(_cell, shares), *_aside(tally), told(one.lookalikes)
+    control = f"{one.lookalikes.count}/{one.lookalikes.of} ({interval(one.lookalikes)})"
+    return str(tally.followed.of), *map(_cell, shares), *_aside(tally), control
 
 
 def _guarded(tally: Tally) -> tuple[str, ...]:
@@ -156,6 +157,7 @@ def _guarded(tally: Tally) -> tuple[str, ...]:
 
 
 def _aside(tally: Tally) -> tuple[str, ...]:
+    """Return the cells of the columns in `ASIDE`."""
     return str(tally.at_users_cost), str(tally.unread), str(tally.failed)
 
 
@@ -172,7 +174,8 @@ def task_tables(found: Susceptibility) -> Iterator[Table]:
     ]
     if rows:
         names = "side", "played", "done", "stopped", "failed"
-        yield _table("Benign tasks (95% interval of the share)", names, rows)
+        columns = tuple(Column(name, "number" if at else "text") for at, name in enumerate(names))
+        yield Table("Benign tasks (95% interval of the share)", columns, tuple(rows))
 
 
 def _cell(share: Share) -> str:
@@ -185,7 +188,7 @@ def _table(caption: str, names: tuple[str, ...], rows: list[tuple[str, ...]]) ->
     kept = [
         at
         for at, name in enumerate(names)
-        if name not in _ASIDE or any(row[at] != "0" for row in rows)
+        if name not in ASIDE or any(row[at] != "0" for row in rows)
     ]
     columns = tuple(Column(names[at], "number" if at else "text") for at in kept)
     return Table(caption, columns, tuple(tuple(row[at] for at in kept) for row in rows))
