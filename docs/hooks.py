@@ -1,7 +1,7 @@
-"""What the site shows beyond its pages: every command's help, and every field of a report.
+"""What the site shows beyond its pages: every command's help, every field of a report or a probe.
 
-Both are made when the site is built, from the command line itself and from the report's schema, so
-that they cannot be out of date. Links that lead out of `docs/` have no place on the site; their
+All are made when the site is built, from the command line itself and from the schemas, so that
+they cannot be out of date. Links that lead out of `docs/` have no place on the site; their
 words stay.
 """
 
@@ -17,11 +17,13 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from tiltyard.cli import app
+from tiltyard.competition import susceptibility_schema
 from tiltyard.reporting.schema import json_schema
 
 COMMANDS: Final = "<!-- every command -->"
 _UNSET: Final = (None, ..., "")
 FIELDS: Final = "<!-- every field -->"
+PROBE_FIELDS: Final = "<!-- every field of a probe -->"
 _OUTWARD: Final = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)]*)\)")
 
 
@@ -30,7 +32,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, "\n".join(tell_commands()))
     if FIELDS in markdown:
-        markdown = markdown.replace(FIELDS, "\n".join(tell_fields()))
+        markdown = markdown.replace(FIELDS, "\n".join(tell_fields("Report", json_schema())))
+    if PROBE_FIELDS in markdown:
+        told = tell_fields("Susceptibility", susceptibility_schema.json_schema())
+        markdown = markdown.replace(PROBE_FIELDS, "\n".join(told))
     if "/" not in page.file.src_uri:
         markdown = _OUTWARD.sub(r"\1", markdown)
     return markdown
@@ -112,13 +117,16 @@ def _default(value: Any) -> str:
     return f" Default: `{value.value if isinstance(value, Enum) else value}`."
 
 
-def tell_fields() -> Iterator[str]:
-    """Yield a table for each part of a report."""
-    defined = json_schema()["$defs"]
-    names = ["Report", *(name for name in defined if name != "Report")]
+def tell_fields(whole: str, schema: dict[str, Any]) -> Iterator[str]:
+    """Yield a table for each part of what a schema describes, the whole of it first."""
+    defined = schema["$defs"]
+    names = [whole, *(name for name in defined if name != whole)]
     for name in names:
         part = defined[name]
         yield f"### {name}\n\n{part.get('description', '')}\n"
+        if "enum" in part:
+            yield f"{_type(part)}\n"
+            continue
         yield "| field | type | what |\n|---|---|---|"
         for field, told in part["properties"].items():
             yield f"| `{field}` | {_type(told)} | {_cell(told.get('description', ''))} |"
@@ -135,6 +143,8 @@ def _type(told: dict[str, Any]) -> str:
         return f"list of {_type(told['items'])}"
     if told.get("type") == "object":
         return f"object of {_type(told['additionalProperties'])}"
+    if "enum" in told:
+        return " or ".join(f"`{word}`" for word in told["enum"])
     return str(told["type"])
 
 

@@ -55,7 +55,8 @@ class OutOfRequestsError(Exception):
 
 def within(agent: Agent, *names: str) -> Agent:
     """Return the agent for one part of the work: what it was told elsewhere has no part in it."""
-    return agent.within(*names) if hasattr(agent, "within") else agent
+    inner: Agent = agent.within(*names) if hasattr(agent, "within") else agent
+    return inner
 
 
 def is_pure(agent: Agent) -> bool:

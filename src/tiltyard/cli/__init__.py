@@ -15,6 +15,7 @@ from tiltyard.cli import (
     init,
     leaderboard,
     monitor,
+    probe,
     replay,
     report,
     scenario,
@@ -43,6 +44,7 @@ app.command("calibrate")(calibrate.run)
 app.command("doctor")(doctor.run)
 app.command("leaderboard")(leaderboard.run)
 app.command("monitor")(monitor.run)
+app.command("probe")(probe.run)
 app.command("tournament")(tournament.run)
 app.add_typer(scenario.app, name="scenario")
 

@@ -16,6 +16,7 @@ from tiltyard.competition.official import KeyFileError
 from tiltyard.competition.opponents import OpponentError
 from tiltyard.competition.runs import NoJailError
 from tiltyard.competition.store import StoreError
+from tiltyard.competition.susceptibility import SusceptibilityError
 from tiltyard.competition.tournament import TournamentError
 from tiltyard.isolation.limits import JailError
 from tiltyard.isolation.submissions import SubmissionError
@@ -70,6 +71,7 @@ _WRONG: Final = (
     RulesetError,
     StoreError,
     SubmissionError,
+    SusceptibilityError,
     TournamentError,
 )
 

@@ -233,7 +233,7 @@ class _Trial:
 
         def ask() -> frozenset[ActionKey]:
             """Ask what the user's own words lead to: no guardrail, no stranger's word."""
-            silent = _silenced(self.world)
+            silent = silenced(self.world)
             keys: frozenset[ActionKey] = frozenset()
             for sample in range(judge.samples):
                 agent = within(judge.agent, *self.names, "silent", str(sample))
@@ -243,7 +243,8 @@ class _Trial:
         return Evidence(judge.vaults, judge.library, self.world, ask, whole)
 
 
-def _silenced(world: World) -> World:
+def silenced(world: World) -> World:
+    """Return the same world, in which no stranger says a word."""
     return World(world.site, world.web, world.files, world.mail, world.egress, neutral=True)
 
 

@@ -8,6 +8,8 @@ sections of the same blocks.
 
 import base64
 import hashlib
+import html
+import unicodedata
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Final, Literal
@@ -132,6 +134,8 @@ _WITHOUT_SCRIPTS: Final = (
     "The same figures stand in the JSON beside it."
 )
 
+_INVISIBLE: Final = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
+
 # `<` and `>` would let a text end its element, `&` would be taken for an entity were the element
 # ever another, and the two separators once ended a line of JavaScript.
 _ESCAPES: Final = {
@@ -143,8 +147,17 @@ _ESCAPES: Final = {
 }
 
 
-def render_page(title: str, sections: Sequence[Section], subtitle: str = "") -> str:
-    """Return a whole page as one HTML file."""
+def render_page(
+    title: str,
+    sections: Sequence[Section],
+    subtitle: str = "",
+    *,
+    without_scripts: Sequence[Note | Table] = (),
+) -> str:
+    """Return a whole page as one HTML file.
+
+    A reader without JavaScript is shown what is given for that, and else a sentence.
+    """
     styles = [_asset(name) for name in _STYLES]
     plotters = _PLOTTERS if any(_has_plot(section.blocks) for section in sections) else ()
     scripts = [_asset(name) for name in (*plotters, *_SCRIPTS)]
@@ -163,7 +176,7 @@ def render_page(title: str, sections: Sequence[Section], subtitle: str = "") -> 
             *(f"<style>{style}</style>" for style in styles),
             "</head>",
             "<body>",
-            f"<noscript><p>{_WITHOUT_SCRIPTS}</p></noscript>",
+            f"<noscript>{_plainly(title, without_scripts)}</noscript>",
             f'<script type="application/json" id="contents">{_embedded(contents)}</script>',
             *(f"<script>{script}</script>" for script in scripts),
             "</body>",
@@ -171,6 +184,35 @@ def render_page(title: str, sections: Sequence[Section], subtitle: str = "") -> 
             "",
         )
     )
+
+
+def _plainly(title: str, blocks: Sequence[Note | Table]) -> str:
+    """Return what a reader without JavaScript is shown, as markup."""
+    if not blocks:
+        return f"<p>{_WITHOUT_SCRIPTS}</p>"
+    return "".join((f"<h1>{_escaped(title)}</h1>", *map(_plain_block, blocks)))
+
+
+def _plain_block(block: Note | Table) -> str:
+    if isinstance(block, Note):
+        points = "".join(f"<li>{_escaped(point)}</li>" for point in block.points)
+        return f"<p>{_escaped(block.text)}</p>" + (f"<ul>{points}</ul>" if points else "")
+    head = "".join(f'<th scope="col">{_escaped(column.title)}</th>' for column in block.columns)
+    rows = ("".join(f"<td>{_escaped(cell)}</td>" for cell in row) for row in block.rows)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    caption = f"<caption>{_escaped(block.caption)}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _escaped(text: str) -> str:
+    """Return a stranger's text as text: no markup, and nothing in it that cannot be seen."""
+    return html.escape("".join(map(_visible, text)))
+
+
+def _visible(char: str) -> str:
+    if char == "\n" or unicodedata.category(char) not in _INVISIBLE:
+        return char
+    return f"\\u{{{ord(char):04x}}}"
 
 
 def _has_plot(blocks: Sequence[Block]) -> bool:
