@@ -19,7 +19,6 @@ from tiltyard.cli.screen import UnsafeOption, open_console
 from tiltyard.cli.showing import print_table, say
 from tiltyard.competition.opponents import Lodging, Opponent, OpponentError, find_opponent
 from tiltyard.competition.runs import NoJailError
-from tiltyard.competition.store import write_whole
 from tiltyard.competition.susceptibility import (
     DEFAULT_PER_FAMILY,
     BrokenOffError,
@@ -38,6 +37,7 @@ from tiltyard.env import PUBLIC_SEED
 from tiltyard.guardrail import GuardrailGoneError
 from tiltyard.isolation.limits import Level
 from tiltyard.isolation.probing import probe
+from tiltyard.plain_files import write_whole
 from tiltyard.reporting.page import Table
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate
