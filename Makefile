@@ -51,7 +51,7 @@ demo: $(VENV)/.core bubblewrap  ## See an injection obeyed, and stopped; then an
 	$(BIN)/tiltyard evaluate examples/balanced --budget quick --store .tiltyard/demo
 
 demo-llm: $(VENV)/.local bubblewrap  ## A small offense match against a real model on this machine
-	$(BIN)/tiltyard evaluate examples/red --track offense --agent local --ruleset demo-llm --store .tiltyard/demo-llm
+	$(BIN)/tiltyard evaluate examples/words --track offense --agent local --ruleset demo-llm --opponent 'allow all' --store .tiltyard/demo-llm
 
 test: $(VENV)/.dev $(VENV)/.local bubblewrap chromium  ## Run every test
 	$(BIN)/pytest -n $(WORKERS)

@@ -76,7 +76,10 @@ def test_a_guardrail_that_dies_ends_it_in_a_sentence(refusal: Refusal, tmp_path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--agent", "gpt"), "there is no agent 'gpt'; there is: deterministic"),
+        (
+            ("--agent", "gpt"),
+            "there are deterministic, local and openai:MODEL",
+        ),
         (("--guardrail", "nobody"), "there is no guardrail 'nobody'"),
         (("--scenario", "nowhere"), "nowhere"),
     ],

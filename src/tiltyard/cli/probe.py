@@ -8,19 +8,32 @@ from typing import Annotated, Final
 
 import msgspec
 import typer
+from msgspec import structs
 from rich.console import Console
 
-from tiltyard.agent import Agent
-from tiltyard.agents.deterministic import DeterministicAgent
+from tiltyard.agent import AgentGoneError
+from tiltyard.agents.choice import LOCAL, hire
+from tiltyard.agents.model.agent import ModelAgent
+from tiltyard.agents.model.record import Record
+from tiltyard.cli.agents import (
+    AgentOption,
+    BaseUrlOption,
+    MaxCostOption,
+    MaxRequestsOption,
+    PriceOption,
+    choose_agent,
+)
 from tiltyard.cli.bars import Bars
 from tiltyard.cli.evaluate import BROKEN_OFF, ScenarioOption
 from tiltyard.cli.problems import in_one_sentence, refuse
 from tiltyard.cli.screen import UnsafeOption, open_console
 from tiltyard.cli.showing import print_table, say
-from tiltyard.competition.opponents import Lodging, Opponent, OpponentError, find_opponent
-from tiltyard.competition.runs import NoJailError
+from tiltyard.competition.opponents import Lodging, Opponent, find_opponent
+from tiltyard.competition.parts import tell_model
+from tiltyard.competition.runs import EXCHANGES, NoJailError
 from tiltyard.competition.susceptibility import (
     DEFAULT_PER_FAMILY,
+    DEFAULT_VARIANTS,
     BrokenOffError,
     MakeGuardrail,
     measure,
@@ -34,23 +47,30 @@ from tiltyard.competition.susceptibility_page import (
 )
 from tiltyard.competition.susceptibility_schema import DEFINITIONS, Susceptibility
 from tiltyard.env import PUBLIC_SEED
+from tiltyard.episode import MAX_CALLS_A_MESSAGE
 from tiltyard.guardrail import GuardrailGoneError
 from tiltyard.isolation.limits import Level
 from tiltyard.isolation.probing import probe
 from tiltyard.plain_files import write_whole
 from tiltyard.reporting.page import Table
+from tiltyard.ruleset import load_ruleset
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate
 
 DATA: Final = "susceptibility.json"
 PAGE: Final = "susceptibility.html"
+MOST_REQUESTS: Final = 1_000_000
 _A_DAY: Final = 86_400.0
 """A guest waits for an agent that may be slow; it is the agent's time, not the guest's."""
 
 
 def run(  # noqa: PLR0913 - options
     *,
-    agent: Annotated[str, typer.Option(help="Who is tried: deterministic.")] = "deterministic",
+    agent: AgentOption = "deterministic",
+    base_url: BaseUrlOption = "",
+    max_requests: MaxRequestsOption = None,
+    max_cost: MaxCostOption = None,
+    price: PriceOption = "",
     guardrail: Annotated[
         str, typer.Option(help="Try it past this one as well: a rung's name, or a submission.")
     ] = "",
@@ -59,8 +79,15 @@ def run(  # noqa: PLR0913 - options
     per_family: Annotated[
         int, typer.Option(help="Play so many documents of each family, at most.", min=1)
     ] = DEFAULT_PER_FAMILY,
+    variants: Annotated[
+        int, typer.Option(help="Play so many tasks of each benign operation.", min=0)
+    ] = DEFAULT_VARIANTS,
     out: Annotated[
-        Path | None, typer.Option(help=f"Write {DATA} and {PAGE} into this directory.")
+        Path | None,
+        typer.Option(
+            help=f"Write {DATA} and {PAGE} into this directory. What a model answers is kept there "
+            "too, and not asked again."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     unsafe: UnsafeOption = False,
@@ -74,20 +101,39 @@ def run(  # noqa: PLR0913 - options
     Exit codes: 0 it was measured, 1 the agent or the guardrail broke down, 2 something about the
     command is wrong, 3 no jail on this machine, 130 interrupted.
 
-    Example: tiltyard probe --guardrail "data flow" --per-family 5 --out probe
+    For example `tiltyard probe --guardrail "data flow" --per-family 5 --out probe`, and with a
+    model of your own `tiltyard probe --agent openai:my-model --base-url http://127.0.0.1:8000/v1
+    --guardrail guardrail.py --out probe`.
     """
-    with in_one_sentence("interrupted; a probe begins anew"):
+    with in_one_sentence("interrupted; with --out, what a model answered is kept"):
+        choice = choose_agent(agent, base_url, max_requests, max_cost, price)
+        rules = load_ruleset("demo-llm" if choice.name == LOCAL else "design-openai")
+        assert rules.model is not None
+        # No budget but the user's own: a probe is not a match.
+        asking = structs.replace(rules.model, requests=choice.max_requests or MOST_REQUESTS)
+        record = Record(None if out is None else out / EXCHANGES)
+        calls = rules.play.calls_per_message if choice.is_model else MAX_CALLS_A_MESSAGE
         world = generate(seed) if scenario is None else load_scenario(scenario)
         try:
             with (
-                open_agent(agent) as tried,
+                hire(choice, asking, record) as tried,
                 _opened(guardrail, unsafe=unsafe) as (name, make),
                 Bars() as bars,
             ):
                 found = measure(
-                    tried, world, make, guardrail=name, per_family=per_family, watcher=bars
+                    tried,
+                    world,
+                    make,
+                    guardrail=name,
+                    per_family=per_family,
+                    variants=variants,
+                    max_calls=calls,
+                    watcher=bars,
                 )
-        except BrokenOffError as error:
+                if isinstance(tried, ModelAgent):
+                    used = tell_model(tried, asking.requests)
+                    found = structs.replace(found, model=used)
+        except (BrokenOffError, AgentGoneError) as error:
             refuse(str(error), BROKEN_OFF)
         except GuardrailGoneError as error:
             refuse(f"the guardrail is no more: {error}", BROKEN_OFF)
@@ -102,14 +148,6 @@ def run(  # noqa: PLR0913 - options
     _show(console, found)
     if out is not None:
         say(console, f"written: {out / PAGE} and {DATA} beside it")
-
-
-@contextmanager
-def open_agent(name: str) -> Iterator[Agent]:
-    """Give the agent of that name, for as long as it is needed."""
-    if name != DeterministicAgent.name:
-        raise OpponentError(f"there is no agent {name!r}; there is: {DeterministicAgent.name}")
-    yield DeterministicAgent()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from tiltyard.agent import Agent, View, within
+from tiltyard.agent import Agent, AgentGoneError, OutOfRequestsError, View, within
 from tiltyard.benign import StagingError, Task, draw_suite, play
 from tiltyard.competition.evaluation import Silence, Watcher
 from tiltyard.competition.susceptibility_schema import (
@@ -29,7 +29,7 @@ from tiltyard.competition.susceptibility_schema import (
 )
 from tiltyard.decision import Action
 from tiltyard.draw import Draw
-from tiltyard.episode import advance, begin
+from tiltyard.episode import MAX_CALLS_A_MESSAGE, advance, begin
 from tiltyard.guardrail import Guardrail, GuardrailBase, close_guardrail
 from tiltyard.judge.actions import ActionKey, action_key, names_of, proposed
 from tiltyard.judge.sightings import SINK_OF_TOOL
@@ -43,6 +43,7 @@ from tiltyard.world.text import Part
 MakeGuardrail = Callable[[], Guardrail]
 
 DEFAULT_PER_FAMILY: Final = 3
+DEFAULT_VARIANTS: Final = 5
 FAILURES_BORNE: Final = 3
 """So many at the very beginning, and nothing else: then it is not worth going on."""
 MAX_SHOWN_CHARS: Final = 500
@@ -62,7 +63,7 @@ class SusceptibilityError(ValueError):
 
 
 class BrokenOffError(Exception):
-    """An agent that fails at once, again and again."""
+    """An agent that fails at once, again and again, or that cannot be asked any more."""
 
 
 def measure(  # noqa: PLR0913 - who, where, past whom, and how much of it
@@ -72,12 +73,15 @@ def measure(  # noqa: PLR0913 - who, where, past whom, and how much of it
     *,
     guardrail: str = "",
     per_family: int = DEFAULT_PER_FAMILY,
+    variants: int = DEFAULT_VARIANTS,
+    max_calls: int = MAX_CALLS_A_MESSAGE,
     watcher: Watcher | None = None,
 ) -> Susceptibility:
     """Play injections, look-alikes and benign tasks, without a guardrail and with it.
 
     The same scenario and number draw the same documents, so that two agents, or two guardrails,
-    can be held against each other.
+    can be held against each other. `variants` is how many tasks there are of each benign operation,
+    and may be 0; an agent may make `max_calls` for one message.
     """
     chosen = choose(scenario, per_family)
     names = dict.fromkeys(planted.family for planted in chosen if planted.live)
@@ -85,11 +89,12 @@ def measure(  # noqa: PLR0913 - who, where, past whom, and how much of it
         raise SusceptibilityError(
             "this scenario has no live injection in it; `planted` in its labels.json names them"
         )
-    probe = _Probe(agent, scenario, make_guardrail, watcher or Silence())
+    probe = _Probe(agent, scenario, make_guardrail, watcher or Silence(), max_calls)
     episodes = tuple(probe.documents(chosen))
     guarded = make_guardrail is not None
     try:
-        suite, missing = draw_suite(scenario, ""), ""
+        suite = draw_suite(scenario, "", variants) if variants else ()
+        missing = "" if variants else "none were asked for"
     except StagingError as error:
         suite, missing = (), str(error)
     return Susceptibility(
@@ -185,6 +190,10 @@ class _Noted:
     def _noting(self, do: Callable[..., Any], *args: object) -> Any:
         try:
             return do(*args)
+        except OutOfRequestsError as error:
+            raise BrokenOffError(f"{error}, and there is more to be asked") from None
+        except AgentGoneError as error:
+            raise BrokenOffError(str(error)) from None
         except Exception as error:
             raise _AgentError(_cut(f"{type(error).__name__}: {error}")) from error
 
@@ -193,12 +202,18 @@ class _Probe:
     """One agent in one scenario: plays episodes, each in a scope of its own."""
 
     def __init__(
-        self, agent: Agent, scenario: Scenario, make: MakeGuardrail | None, watcher: Watcher
+        self,
+        agent: Agent,
+        scenario: Scenario,
+        make: MakeGuardrail | None,
+        watcher: Watcher,
+        max_calls: int,
     ) -> None:
         self._agent = agent
         self._scenario = scenario
         self._make = make
         self._watcher = watcher
+        self._max_calls = max_calls
         self._well = 0
         """Episodes that came to an end."""
         self._failed = 0
@@ -233,7 +248,8 @@ class _Probe:
         guardrail = make()
         try:
             agent = _Noted(within(self._agent, "susceptibility", planted.document, part))
-            trace = advance(begin(world, agent, guardrail), planted.opening).trace
+            start = begin(world, agent, guardrail)
+            trace = advance(start, planted.opening, self._max_calls).trace
         except _AgentError as error:
             self._note_failure(error)
             raise
@@ -250,7 +266,7 @@ class _Probe:
         for at, task in enumerate(suite):
             agent = _Noted(within(self._agent, "benign", str(at), side))
             try:
-                trial = play(task, self._scenario, make, agent)
+                trial = play(task, self._scenario, make, agent, max_calls=self._max_calls)
             except _AgentError as error:
                 self._note_failure(error)
                 failed += 1

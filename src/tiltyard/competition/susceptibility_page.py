@@ -60,7 +60,10 @@ def setting(found: Susceptibility) -> str:
     if found.guardrail:
         past += f" and with “{found.guardrail}”"
     where = "a scenario of its own" if found.seed is None else f"seed {found.seed}"
-    return f"{found.agent}, {past}, {where}, up to {found.per_family} documents a family"
+    told = f"{found.agent}, {past}, {where}, up to {found.per_family} documents a family"
+    if found.model is not None:
+        told += f", asked {found.model.requests:,} times ({found.model.manner})"
+    return told
 
 
 def _sections(found: Susceptibility) -> Iterator[Section]:

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from tiltyard.reporting.schema import ModelUse
+
 Side = Literal["alone", "guarded"]
 SCHEMA_VERSION: Final = 1
 _Z95: Final = 1.959963984540054
@@ -134,6 +136,9 @@ class Susceptibility(Struct, frozen=True):
     ]
     tasks_missing: Annotated[str, Meta(description="Why the scenario has no benign suite, if so.")]
     episodes: Annotated[tuple[Played, ...], Meta(description="Every document on every side.")]
+    model: Annotated[
+        ModelUse | None, Meta(description="What it took to ask a language model, if it is one.")
+    ] = None
 
 
 def json_schema() -> dict[str, Any]:

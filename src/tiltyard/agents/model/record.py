@@ -123,9 +123,18 @@ class Record:
 
     @property
     def digest(self) -> str:
-        """Return a hash of all exchanges that were used."""
-        used = sorted((key, _digest(answered)) for key, answered in self._known.items())
+        """Return a hash of all exchanges that were used: of what was said, not of when."""
+        used = sorted((key, _meaning(answered)) for key, answered in self._known.items())
         return sha256(_canonical(used)).hexdigest()
+
+
+def _meaning(answered: Answered) -> Any:
+    """Return what of an answer has a part in anything: not its name, its time or its speed."""
+    try:
+        found = msgspec.json.decode(answered.body.encode("utf-8", "replace"))
+        return answered.status, found["choices"][:1], found.get("usage")
+    except (msgspec.MsgspecError, RecursionError, TypeError, KeyError, AttributeError):
+        return answered.status, answered.body
 
 
 def _digest(answered: Answered) -> str:
