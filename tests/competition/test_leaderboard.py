@@ -375,3 +375,14 @@ def test_nothing_to_read_is_one_sentence(
         assert done.exit_code == 2
         assert len(done.stderr.strip().splitlines()) == 1
         assert done.stdout == ""
+
+
+def test_a_match_with_a_model_is_ranked_only_with_its_record(tmp_path: Path) -> None:
+    report = make_report("told", (1, 1))
+    report = structs.replace(report, setting=structs.replace(report.setting, agent="openai:gpt"))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "report.json").write_bytes(write_report(report))
+    (alone,) = gather([tmp_path / "run"]).apart
+    assert "record" in alone.why_not[0]
+    (tmp_path / "run" / "exchanges").mkdir()
+    assert not gather([tmp_path / "run"]).apart

@@ -24,8 +24,8 @@ from tiltyard.cli.bars import Bars
 from tiltyard.cli.problems import WRONG_USE, in_one_sentence, refuse
 from tiltyard.cli.screen import DEFAULT_STORE, StoreOption, UnsafeOption, shown, shown_lines
 from tiltyard.competition.official import make_key, read_key
-from tiltyard.competition.runs import EXCHANGES, Finished, Request, run, verify
-from tiltyard.competition.store import PAGE, Store, find_report
+from tiltyard.competition.runs import Finished, Request, run, verify
+from tiltyard.competition.store import PAGE, Store, find_report, has_record
 from tiltyard.env import PUBLIC_SEED
 from tiltyard.reporting.schema import ModelUse, Report, summary
 from tiltyard.ruleset import find_ruleset
@@ -188,7 +188,7 @@ def replay_match(
     """
     with in_one_sentence():
         path = find_report(run, Store(store))
-        if not (path.parent / EXCHANGES).is_dir():
+        if not has_record(path):
             refuse(
                 f"{path.parent} has no record of a model's answers; a run with the deterministic "
                 "agent is played again by `tiltyard verify`",

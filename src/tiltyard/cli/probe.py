@@ -30,7 +30,8 @@ from tiltyard.cli.screen import UnsafeOption, open_console
 from tiltyard.cli.showing import print_table, say
 from tiltyard.competition.opponents import Lodging, Opponent, find_opponent
 from tiltyard.competition.parts import tell_model
-from tiltyard.competition.runs import EXCHANGES, NoJailError
+from tiltyard.competition.runs import NoJailError
+from tiltyard.competition.store import EXCHANGES
 from tiltyard.competition.susceptibility import (
     DEFAULT_PER_FAMILY,
     DEFAULT_VARIANTS,

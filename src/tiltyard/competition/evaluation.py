@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from tiltyard import __version__
 from tiltyard.agent import AgentGoneError
-from tiltyard.agents.choice import hire
+from tiltyard.agents.choice import DETERMINISTIC, hire
 from tiltyard.agents.model.agent import ModelAgent
 from tiltyard.agents.model.record import Record
 from tiltyard.attack import AttackCandidate
@@ -337,7 +337,7 @@ class _Run:
                 budget=job.budget,
                 seeds=job.seeds,
                 scenarios=tuple(game.scenario.digest for game in games),
-                agent=job.agent.name,
+                agent=job.agent.name if "attack" in job.tracks else DETERMINISTIC,
                 offense_opponent=job.guardrail_opponent.name,
                 defense_opponent=job.attack_opponent.name,
                 packages=packages_of(job.ruleset),

@@ -12,7 +12,8 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from tiltyard.competition.store import REPORT, load_report
+from tiltyard.agents.choice import DETERMINISTIC
+from tiltyard.competition.store import REPORT, has_record, load_report
 from tiltyard.isolation.limits import Level
 from tiltyard.reporting.schema import Report, ReportError
 
@@ -95,7 +96,7 @@ def gather(paths: Sequence[Path]) -> Field:
         named = path.is_file()
         for file in [path] if named else _reports_in(path):
             try:
-                runs.append(run_of(load_report(file)))
+                runs.append(run_of(load_report(file), recorded=has_record(file)))
             except ReportError as error:
                 if named:
                     raise FieldError(str(error)) from None
@@ -117,8 +118,11 @@ def _reports_in(directory: Path) -> list[Path]:
     return sorted(path for path in found if path.is_file())
 
 
-def run_of(report: Report) -> Run:
-    """Return what comparisons need of a report, and whether it may be compared."""
+def run_of(report: Report, *, recorded: bool = False) -> Run:
+    """Return what comparisons need of a report, and whether it may be compared.
+
+    A match with a language model can be checked by its record alone, so that must be there.
+    """
     attack, defense, setting = report.attack, report.defense, report.setting
     return Run(
         name=report.submission.name,
@@ -133,11 +137,11 @@ def run_of(report: Report) -> Run:
         breaches=None if defense is None else defense.breaches,
         false_positives=None if defense is None else defense.false_positives,
         benign_trials=None if defense is None else defense.benign_trials,
-        why_not=tuple(_objections(report)),
+        why_not=tuple(_objections(report, recorded=recorded)),
     )
 
 
-def _objections(report: Report) -> Iterator[str]:
+def _objections(report: Report, *, recorded: bool) -> Iterator[str]:
     yield from report.not_comparable_because
     if report.not_comparable_because:
         return
@@ -148,6 +152,8 @@ def _objections(report: Report) -> Iterator[str]:
         yield f"the isolation level is {report.isolation.level}, and only A is comparable"
     elif report.final_score is None or not parts:
         yield "it has no final score"
+    elif report.setting.agent != DETERMINISTIC and not recorded:
+        yield "its agent is a model, and the record of what it answered is not beside the report"
     elif not all(isfinite(number) for number in (report.final_score, *parts)):
         yield "its scores are not numbers"
     elif round(report.final_score - sum(parts), ROUNDING):

@@ -80,7 +80,16 @@ def _attack(part: AttackPart | None) -> AttackPart | None:
     if part is None:
         return None
     # How many steps and candidates there were is the attack's to choose: it could say anything.
-    return structs.replace(part, found=(), refused={}, candidates=0, steps=0, digest="")
+    return structs.replace(
+        part,
+        found=(),
+        refused={},
+        candidates=0,
+        steps=0,
+        unverified=(),
+        models=(),
+        digest="",
+    )
 
 
 def _defense(part: DefensePart | None) -> DefensePart | None:

@@ -18,7 +18,7 @@ from tiltyard.competition.evaluation import Evaluation, Records, Silence, Watche
 from tiltyard.competition.job import Job
 from tiltyard.competition.official import Key, restricted
 from tiltyard.competition.opponents import Opponent, OpponentError, find_opponent
-from tiltyard.competition.store import FULL, PAGE, Store, StoreError, load_report, save
+from tiltyard.competition.store import EXCHANGES, FULL, PAGE, Store, StoreError, load_report, save
 from tiltyard.env import PUBLIC_SEED
 from tiltyard.isolation.limits import Level
 from tiltyard.isolation.probing import probe
@@ -36,8 +36,6 @@ from tiltyard.world.scenario import Scenario
 TRACKS: Final[dict[str, Track]] = {"offense": "attack", "defense": "guardrail"}
 ASKED: Final = "asked.json"
 LOGS: Final = "logs"
-EXCHANGES: Final = "exchanges"
-"""Where everything is kept that a model was asked and answered."""
 _BY_CHANCE: Final = ("deadline", "died", "agent")
 
 
@@ -93,12 +91,17 @@ def run(  # noqa: PLR0913 - all but two are for those who want something else
         # What an unconfined guest wrote down is not what a confined one goes on from.
         logs = directory / (f"unsafe-{LOGS}" if request.unsafe else LOGS)
         logs.mkdir(exist_ok=True)
-        records = Records(directory / EXCHANGES)
+        records = Records(record_of(directory, official=key is not None))
         done = evaluate(job, logs=logs, records=records, unsafe=request.unsafe, watcher=diary)
         diary.note(f"final score {done.report.final_score}, digest {done.report.digest}")
         shown = keep(done, directory)
         shutil.rmtree(logs)
         return Finished(directory, shown)
+
+
+def record_of(directory: Path, *, official: bool) -> Path:
+    """Return where a run's exchanges with a model are: those of a hidden world are hidden too."""
+    return directory / FULL / EXCHANGES if official else directory / EXCHANGES
 
 
 def read_request(directory: Path) -> Request:
@@ -259,7 +262,7 @@ def verify(
         if job.submission.digest != report.submission.digest:
             raise StoreError(f"{directory / 'submission'} is not the submission of this report")
         # A model cannot be asked the same again: it is played from the record alone.
-        records = Records(directory / EXCHANGES, closed=True)
+        records = Records(record_of(directory, official=key is not None), closed=True)
         done = evaluate(job, records=records, unsafe=request.unsafe, watcher=watcher).report
     played = restricted(done) if report.restricted else done
     told, found = _figures(report), _figures(played)

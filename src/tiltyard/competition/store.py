@@ -20,6 +20,8 @@ REPORT: Final = "report.json"
 PAGE: Final = "report.html"
 FULL: Final = "full"
 """In an official run: what the organizer alone may see."""
+EXCHANGES: Final = "exchanges"
+"""Where everything is kept that a model was asked and answered."""
 MAX_REPORT_BYTES: Final = 200_000_000
 
 
@@ -132,6 +134,12 @@ def load_report(path: Path) -> Report:
         return read_report(data)
     except ReportError as error:
         raise ReportError(f"{path}: {error}") from None
+
+
+def has_record(report: Path) -> bool:
+    """Tell whether what a model answered lies beside a report."""
+    places = (report.parent / EXCHANGES, report.parent / FULL / EXCHANGES)
+    return any(place.is_dir() for place in places)
 
 
 def find_report(wanted: str, store: Store) -> Path:

@@ -38,6 +38,7 @@ from tiltyard.reporting.plots import (
 from tiltyard.reporting.schema import (
     AttackPart,
     DefensePart,
+    ModelUse,
     Report,
     Share,
     TrialRow,
@@ -141,14 +142,43 @@ def _offense(part: AttackPart, *, restricted: bool) -> Section:
                 Fact("Candidates", f"{part.candidates} returned{_refused(part.refused)}"),
                 Fact("Steps", _of_budget(part.steps, part.budget)),
                 *_repeats(part.inconsistent, "repeated runs that returned something else"),
+                *_unverified(part),
             )
-        )
+        ),
+        *(Facts(tuple(_model(use))) for use in part.models),
     ]
     if part.findings_by_predicate:
         counts = _spoken(part.findings_by_predicate)
         blocks.append(bars("Findings by predicate", counts, "findings"))
     blocks.extend(_found(Findings(part.found), part.findings, restricted=restricted))
     return Section("offense", "Offense", tuple(blocks), f"The attack against {part.opponent}.")
+
+
+def _unverified(part: AttackPart) -> Iterator[Fact]:
+    if part.unverified:
+        first = part.unverified[0]
+        told = f"{len(part.unverified)}, not scored; candidate {first.candidate} {first.reason}"
+        yield Fact("Unverified", told)
+
+
+def _model(use: ModelUse) -> Iterator[Fact]:
+    """Tell of a language model as the agent."""
+    yield Fact("Agent", f"{use.name} ({use.manner})")
+    if use.server:
+        yield Fact("Server", use.server)
+    yield Fact("Requests", _of_budget(use.requests, use.budget))
+    yield Fact("Tokens", f"{use.prompt_tokens:,} in, {use.completion_tokens:,} out")
+    if use.cost is not None:
+        yield Fact("Cost", f"${use.cost:.2f}")
+    odd = {
+        "repaired": use.repaired,
+        "no action": use.no_action,
+        "refusals": use.refusals,
+        "calls dropped": use.dropped_calls,
+    }
+    told = ", ".join(f"{name} {count:,}" for name, count in odd.items() if count)
+    yield Fact("Replies", told or "all of them actions")
+    yield Fact("Record", use.record, code=True)
 
 
 def _defense(part: DefensePart, *, restricted: bool) -> Section:
