@@ -62,7 +62,7 @@ check: $(VENV)/.dev $(VENV)/.local  ## Format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev  ## Measure speed and memory against the public peer
+bench: $(VENV)/.dev $(VENV)/.local  ## Measure speed and memory against the public peer
 	$(BIN)/python bench/run.py
 
 docs: $(VENV)/.dev  ## Build the site into site/

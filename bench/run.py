@@ -8,6 +8,7 @@ from pathlib import Path
 import jail
 import judge
 import kernel
+import model
 import search
 from table import show, write_docs
 
@@ -25,6 +26,7 @@ def main() -> None:
         **judge.sections(),
         **search.sections(),
         **jail.sections(),
+        **model.sections(),
     }
     if options.only:
         sections = {options.only: sections[options.only]}

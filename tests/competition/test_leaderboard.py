@@ -377,7 +377,9 @@ def test_nothing_to_read_is_one_sentence(
         assert done.stdout == ""
 
 
-def test_a_match_with_a_model_is_ranked_only_with_its_record(tmp_path: Path) -> None:
+def test_a_match_with_a_model_is_ranked_only_with_its_record(
+    tmp_path: Path, make_report: MakeReport
+) -> None:
     report = make_report("told", (1, 1))
     report = structs.replace(report, setting=structs.replace(report.setting, agent="openai:gpt"))
     (tmp_path / "run").mkdir()
