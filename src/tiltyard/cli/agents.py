@@ -4,9 +4,9 @@ from typing import Annotated, Final
 
 import typer
 
-from tiltyard.agents.choice import AgentChoice, AgentChoiceError
+from tiltyard.agents.choice import DETERMINISTIC, AgentChoice, AgentChoiceError
 from tiltyard.agents.model.account import MICRO, Price
-from tiltyard.ruleset import Ruleset
+from tiltyard.ruleset import Ruleset, find_ruleset
 
 AgentOption = Annotated[
     str,
@@ -57,6 +57,17 @@ def check_agent(choice: AgentChoice, rules: Ruleset) -> None:
             f"the ruleset {rules.id} has no [model] table, which says what a model may be asked; "
             "design-openai has one"
         )
+
+
+def find_deterministic_ruleset(wanted: str) -> Ruleset:
+    """Return a ruleset for a command that plays with the deterministic agent alone."""
+    rules = find_ruleset(wanted)
+    if rules.play.agent != DETERMINISTIC:
+        raise AgentChoiceError(
+            f"the ruleset {rules.id} has {rules.play.agent} as its agent, and this is played with "
+            "the deterministic one alone"
+        )
+    return rules
 
 
 def _read_price(given: str) -> Price | None:

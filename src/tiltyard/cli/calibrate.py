@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tiltyard.cli.agents import find_deterministic_ruleset
 from tiltyard.cli.problems import in_one_sentence
 from tiltyard.competition.calibration import (
     Calibration,
@@ -20,7 +21,6 @@ from tiltyard.competition.calibration import (
 )
 from tiltyard.competition.tables import attack_table, curve, defense_table, page
 from tiltyard.env import PUBLIC_SEED
-from tiltyard.ruleset import find_ruleset
 from tiltyard.world.generate import generate
 
 CONVERGENCE_OF: Final = ("allow-all", "simple rules", "pattern matching", "taint tracking")
@@ -52,7 +52,7 @@ def run(  # noqa: PLR0913 - options
     """
     console = Console(highlight=False)
     with in_one_sentence():
-        rules = find_ruleset(ruleset)
+        rules = find_deterministic_ruleset(ruleset)
     _prepare(out)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from tiltyard.cli.agents import find_deterministic_ruleset
 from tiltyard.cli.bars import Bars
 from tiltyard.cli.evaluate import Budget
 from tiltyard.cli.problems import in_one_sentence
@@ -23,7 +24,6 @@ from tiltyard.competition.tournament import (
     hold,
 )
 from tiltyard.env import PUBLIC_SEED
-from tiltyard.ruleset import find_ruleset
 
 
 def run(  # noqa: PLR0913 - options
@@ -65,7 +65,7 @@ def run(  # noqa: PLR0913 - options
         scratch.chmod(0o755)  # a guest is another user, and must be able to read it
         done = hold(
             enter(entrants or [], scratch, whole_ladder=whole_ladder),
-            find_ruleset(ruleset),
+            find_deterministic_ruleset(ruleset),
             budget=budget.value,
             seed=seed,
             unsafe=unsafe,

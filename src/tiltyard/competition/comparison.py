@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from tiltyard.agents.choice import DETERMINISTIC
 from tiltyard.competition.job import packages_of
 from tiltyard.competition.opponents import Lodging, OpponentError, find_opponent
 from tiltyard.competition.runs import read_request
@@ -322,6 +323,8 @@ class _Side:
 
     def world(self) -> tuple[Scenario, Ruleset]:
         """Return where this run was played."""
+        if self._track == "offense" and self.run.report.setting.agent != DETERMINISTIC:
+            raise NotAgainError("the agent was a language model, which is not asked again")
         if self._world is None:
             self._world = _world_of(self.run)
         return self._world
