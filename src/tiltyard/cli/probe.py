@@ -21,6 +21,7 @@ from tiltyard.cli.agents import (
     MaxCostOption,
     MaxRequestsOption,
     PriceOption,
+    check_agent,
     choose_agent,
 )
 from tiltyard.cli.bars import Bars
@@ -109,6 +110,7 @@ def run(  # noqa: PLR0913 - options
     with in_one_sentence("interrupted; with --out, what a model answered is kept"):
         choice = choose_agent(agent, base_url, max_requests, max_cost, price)
         rules = load_ruleset("demo-llm" if choice.name == LOCAL else "design-openai")
+        check_agent(choice, rules)
         assert rules.model is not None
         # No budget but the user's own: a probe is not a match.
         asking = structs.replace(rules.model, requests=choice.max_requests or MOST_REQUESTS)

@@ -35,16 +35,13 @@ class Endpoint:
         retries: int = 4,
     ) -> None:
         check_address(base_url)
+        if with_key:
+            check_key(base_url)
         openai, httpx = _client_packages()
         self._errors = openai
         self._broken = httpx.HTTPError
         self.model = model
         key = os.environ.get(KEY_VARIABLE, "") if with_key else ""
-        if not key and not base_url and not os.environ.get("OPENAI_BASE_URL"):
-            raise AgentGoneError(
-                f"there is no key for OpenAI: put it into {KEY_VARIABLE}, or name another "
-                "endpoint with --base-url"
-            )
         self._key = key
         self._seconds = seconds
         self._retries = retries
@@ -154,6 +151,15 @@ def check_address(base_url: str) -> None:
     if secret:
         raise AgentGoneError(
             f"--base-url has more than an address in it; a key belongs into {KEY_VARIABLE}"
+        )
+
+
+def check_key(base_url: str) -> None:
+    """Refuse to ask OpenAI itself without a key."""
+    if not (base_url or os.environ.get(KEY_VARIABLE) or os.environ.get("OPENAI_BASE_URL")):
+        raise AgentGoneError(
+            f"there is no key for OpenAI: put it into {KEY_VARIABLE}, or name another endpoint "
+            "with --base-url"
         )
 
 
