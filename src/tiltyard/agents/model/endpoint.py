@@ -1,12 +1,13 @@
 """An OpenAI-compatible endpoint, asked through the official client.
 
-The client retries what is worth it (429, 5xx, lost connections) and heeds `Retry-After`. What is
-left of a failure is told in a sentence, from which the key is taken out. A reply is read up to a
-bound and a deadline, whatever the server does. Redirects are not followed: the key would go along.
+The client retries what is worth it (429, 5xx, lost connections, replies that break off or do not
+come) and heeds `Retry-After`. What is left of a failure is told in a sentence, from which the key
+is taken out. A reply is read up to a bound and a deadline. Redirects are not followed: the key
+would go along.
 """
 
 import os
-import time
+import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -14,12 +15,17 @@ from tiltyard.agent import AgentGoneError
 from tiltyard.agents.model.record import Answered
 
 KEY_VARIABLE: Final = "OPENAI_API_KEY"
+ADDRESS_VARIABLE: Final = "OPENAI_BASE_URL"
+OPENAI_ADDRESS: Final = "https://api.openai.com/v1"
 MAX_REPLY_BYTES: Final = 1 << 20
 TOO_LARGE: Final = Answered(200, "")
 """A reply that nobody reads to its end is an empty one."""
 _ABOUT_THE_REQUEST: Final = (400, 413, 422)
 """What an endpoint says of a conversation that it cannot take, such as one that is too long."""
+_TRIED_AGAIN: Final = (408, 409, 429)
 _MAX_WORDS: Final = 300
+_SECRET_CHARS: Final = 8
+"""A shorter key is none, but a word that an endpoint without keys is given for one."""
 
 
 class Endpoint:
@@ -34,74 +40,54 @@ class Endpoint:
         seconds: float = 60.0,
         retries: int = 4,
     ) -> None:
+        base_url = base_url or os.environ.get(ADDRESS_VARIABLE, "")
         check_address(base_url)
         if with_key:
             check_key(base_url)
-        openai, httpx = _client_packages()
+        openai, make_client = _client_packages()
         self._errors = openai
-        self._broken = httpx.HTTPError
         self.model = model
-        key = os.environ.get(KEY_VARIABLE, "") if with_key else ""
-        self._key = key
+        key = _key() if with_key else ""
+        self._secret = _spellings(key)
+        self._is_secret = len(key) >= _SECRET_CHARS
         self._seconds = seconds
-        self._retries = retries
-        self._http = httpx.Client(
-            follow_redirects=False,
-            timeout=httpx.Timeout(seconds, connect=min(10.0, seconds)),
-            # A proxy has no business between us and this machine.
-            trust_env=not _is_loopback(base_url),
-        )
+        self._tries = retries + 1
         self._client = openai.OpenAI(
             api_key=key or "none",
-            base_url=base_url or None,
+            base_url=base_url or OPENAI_ADDRESS,
             max_retries=retries,
-            http_client=self._http,
+            # A proxy has no business between us and this machine.
+            http_client=make_client(
+                seconds, MAX_REPLY_BYTES + 1, trust_env=not _is_loopback(base_url)
+            ),
         )
 
     def ask(self, body: dict[str, Any]) -> Answered:
         """Send one request, and return what came back, as it came."""
         errors = self._errors
-        for attempt in range(self._retries + 1):
-            try:
-                return self._ask_once(body)
-            except errors.APIStatusError as error:
-                if error.status_code in _ABOUT_THE_REQUEST:
-                    return Answered(error.status_code, self._scrubbed(error.response.text))
-                raise self._gone(error) from None
-            except errors.APITimeoutError:
-                raise AgentGoneError(
-                    f"the model did not answer within {self._seconds:g} s, "
-                    f"{self._retries + 1} times in a row"
-                ) from None
-            except errors.APIConnectionError as error:
-                cause = self._scrubbed(str(error.__cause__ or error))
-                raise AgentGoneError(f"the endpoint cannot be reached: {cause}") from None
-            except self._broken as error:
-                # The connection broke in the middle of a reply: the client has left by then.
-                if attempt == self._retries:
-                    said = self._scrubbed(str(error) or type(error).__name__)
-                    raise AgentGoneError(f"the endpoint broke off its reply: {said}") from None
-            except errors.OpenAIError as error:
-                raise AgentGoneError(f"the model failed: {self._scrubbed(str(error))}") from None
-        raise AssertionError("unreachable")
-
-    def _ask_once(self, body: dict[str, Any]) -> Answered:
-        create = self._client.chat.completions.with_streaming_response.create
+        create = self._client.chat.completions.with_raw_response.create
         known = {name: value for name, value in body.items() if name not in _NOT_OPENAI}
         extra = {name: value for name, value in body.items() if name in _NOT_OPENAI}
-        end = time.monotonic() + self._seconds
-        with create(**known, extra_body=extra or None) as response:
-            parts, size = [], 0
-            for part in response.iter_bytes():
-                parts.append(part)
-                size += len(part)
-                if size > MAX_REPLY_BYTES:
-                    return TOO_LARGE
-                if time.monotonic() > end:
-                    raise AgentGoneError(
-                        f"the endpoint did not end its reply within {self._seconds:g} s"
-                    )
-            return Answered(response.status_code, b"".join(parts).decode("utf-8", "replace"))
+        try:
+            reply = create(**known, extra_body=extra or None)
+        except errors.APIStatusError as error:
+            if error.status_code in _ABOUT_THE_REQUEST:
+                return Answered(error.status_code, self._told(error.response.text))
+            raise self._gone(error) from None
+        except errors.APITimeoutError:
+            raise AgentGoneError(
+                f"the model did not answer within {self._seconds:g} s, {self._tries} times in a row"
+            ) from None
+        except errors.APIConnectionError as error:
+            cause = error.__cause__ or error
+            said = self._told(str(cause) or type(cause).__name__)
+            raise AgentGoneError(f"the endpoint cannot be reached: {said}") from None
+        except errors.OpenAIError as error:
+            raise AgentGoneError(f"the model failed: {self._told(str(error))}") from None
+        if len(reply.content) > MAX_REPLY_BYTES:
+            return TOO_LARGE
+        text = reply.content.decode("utf-8", "replace")
+        return Answered(reply.status_code, self._without_key(text) if self._is_secret else text)
 
     def _gone(self, error: Any) -> AgentGoneError:
         status = error.status_code
@@ -119,14 +105,18 @@ class Endpoint:
                 f"the endpoint redirects elsewhere ({status}), and the key is not sent there; "
                 "name the right address with --base-url"
             )
-        tries = f"{self._retries + 1} times in a row" if status == 429 or status >= 500 else "once"
-        said = self._scrubbed(str(error))
-        return AgentGoneError(f"the endpoint answered {status}, {tries}: {said}")
+        again = status in _TRIED_AGAIN or status >= 500
+        tries = f", and was tried up to {self._tries} times" if again else ""
+        return AgentGoneError(f"the endpoint answered {status}{tries}: {self._told(str(error))}")
 
-    def _scrubbed(self, text: str) -> str:
-        """Return a stranger's words without the key, which some endpoints repeat."""
-        told = text.replace(self._key, "(the key)") if self._key else text
-        return "".join(c if c.isprintable() else " " for c in told)[:_MAX_WORDS]
+    def _told(self, text: str) -> str:
+        """Return a stranger's words as part of a sentence."""
+        told = "".join(c if c.isprintable() else " " for c in self._without_key(text))
+        return told[:_MAX_WORDS]
+
+    def _without_key(self, text: str) -> str:
+        """Return a text without the key, which some endpoints repeat."""
+        return text if self._secret is None else self._secret.sub("(the key)", text)
 
     def close(self) -> None:
         self._client.close()
@@ -134,6 +124,20 @@ class Endpoint:
 
 _NOT_OPENAI: Final = ("cache_prompt",)
 """What a server of our own understands, and the client has no parameter for."""
+
+
+def _key() -> str:
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    if not re.fullmatch("[!-~]*", key):
+        # The client would quote it when it complains.
+        raise AgentGoneError(f"what is in {KEY_VARIABLE} has characters that no key has")
+    return key
+
+
+def _spellings(key: str) -> re.Pattern[str] | None:
+    """Return what finds a key, also where it stands in JSON."""
+    one = (rf"(?:\\?{re.escape(c)}|\\u{ord(c):04x})" for c in key)
+    return re.compile("".join(one), re.IGNORECASE) if key else None
 
 
 def check_address(base_url: str) -> None:
@@ -155,8 +159,8 @@ def check_address(base_url: str) -> None:
 
 
 def check_key(base_url: str) -> None:
-    """Refuse to ask OpenAI itself without a key."""
-    if not (base_url or os.environ.get(KEY_VARIABLE) or os.environ.get("OPENAI_BASE_URL")):
+    """Refuse a key that cannot be one, and to ask OpenAI itself without."""
+    if not (_key() or base_url or os.environ.get(ADDRESS_VARIABLE)):
         raise AgentGoneError(
             f"there is no key for OpenAI: put it into {KEY_VARIABLE}, or name another endpoint "
             "with --base-url"
@@ -170,10 +174,11 @@ def _is_loopback(base_url: str) -> bool:
 def _client_packages() -> tuple[Any, Any]:
     """Import the client when a model is really asked: it takes a while, and is an extra."""
     try:
-        import httpx2  # noqa: PLC0415
         import openai  # noqa: PLC0415
+
+        from tiltyard.agents.model.bounds import BoundedClient  # noqa: PLC0415
     except ImportError:
         raise AgentGoneError(
             "a model is asked through the openai package: pip install 'tiltyard[openai]'"
         ) from None
-    return openai, httpx2
+    return openai, BoundedClient
