@@ -8,7 +8,7 @@ played again with no model at all. Addresses and credentials have no part in it.
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -68,10 +68,12 @@ class Record:
         if self._identity is None and self._directory is not None:
             path = self._directory / MANIFEST
             if path.is_file():
-                try:
-                    self._identity = msgspec.json.decode(_read(path), type=Identity)
-                except msgspec.MsgspecError as error:
-                    raise AgentGoneError(f"{path} is no record: {error}") from None
+                found = _decoded(path, Identity)
+                if found.version != RECORD_VERSION:
+                    raise AgentGoneError(
+                        f"{path} is of version {found.version}, and this is {RECORD_VERSION}"
+                    )
+                self._identity = found
         return self._identity
 
     def begin(self, identity: Identity) -> None:
@@ -91,7 +93,7 @@ class Record:
 
     def key(self, scope: tuple[str, ...], asked: dict[str, Any]) -> str:
         """Return the name of an exchange: a hash of everything that its answer may depend on."""
-        identity = self._identity
+        identity = self.identity
         told = None if identity is None else msgspec.to_builtins(identity)
         return sha256(_canonical([told, scope, asked])).hexdigest()
 
@@ -107,16 +109,16 @@ class Record:
     def add(
         self, key: str, scope: tuple[str, ...], asked: dict[str, Any], answered: Answered
     ) -> None:
+        """Keep an exchange."""
+        if self.closed:
+            raise AgentGoneError("nothing is added to a record that is closed")
         self._known[key] = answered
         if self._directory is not None:
             exchanged = Exchanged(scope, asked, answered, _digest(answered))
             write_whole(self._directory / f"{key}.json", msgspec.json.encode(exchanged))
 
     def _checked(self, key: str, path: Path) -> Answered:
-        try:
-            found = msgspec.json.decode(_read(path), type=Exchanged)
-        except msgspec.MsgspecError as error:
-            raise AgentGoneError(f"{path} is no exchange: {error}") from None
+        found = _decoded(path, Exchanged)
         if self.key(found.scope, found.asked) != key or _digest(found.answered) != found.digest:
             raise AgentGoneError(f"{path} was changed since it was recorded")
         return found.answered
@@ -143,6 +145,21 @@ def _digest(answered: Answered) -> str:
 
 def _canonical(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
+
+
+_Kept = TypeVar("_Kept", Identity, Exchanged)
+
+
+def _decoded(path: Path, kind: type[_Kept]) -> _Kept:
+    """Return what a file of a record says, if it is as it was written, to the byte."""
+    data = _read(path)
+    try:
+        found = msgspec.json.decode(data, type=kind)
+    except (ValueError, RecursionError) as error:
+        raise AgentGoneError(f"{path} is no part of a record: {error}") from None
+    if msgspec.json.encode(found) != data:
+        raise AgentGoneError(f"{path} was changed since it was recorded")
+    return found
 
 
 def _read(path: Path) -> bytes:
