@@ -26,14 +26,44 @@ class Mode(StrEnum):
     """By the endpoint's own tool calls."""
 
 
+_TAGS: Final = (
+    # Sentence and padding marks of many tokenizers, Llama 2 and Mistral first.
+    *("s", "bos", "eos", "pad", "unk", "sep", "cls", "mask", "eod", "eot", "eot_id", "endoftext"),
+    *("begin_of_text", "end_of_text", "bos_token", "eos_token", "sop", "eop", "eoh", "eoa"),
+    # Turns and headers.
+    *("start_of_turn", "end_of_turn", "start_header_id", "end_header_id", "im_start", "im_end"),
+    *("system", "user", "assistant"),
+    # Tools and thoughts.
+    *("tools", "tool_call", "tool_calls", "tool_response", "tool_responses", "tool_result"),
+    *("function_call", "function_calls", "function_response", "start_function_call"),
+    *("end_function_call", "start_function_response", "end_function_response"),
+    *("start_function_declaration", "end_function_declaration", "escape", "arg_key", "arg_value"),
+    *("minimax:tool_call", "think", "scratch_pad"),
+    # Pictures and sound.
+    *("image", "start_of_image", "end_of_image", "image_soft_token"),
+    *("start_of_audio", "end_of_audio", "audio_soft_token"),
+    # Source files, as StarCoder and SmolLM know them.
+    *("repo_name", "reponame", "file_sep", "filename", "gh_stars", "issue_start", "issue_comment"),
+    *("issue_closed", "jupyter_start", "jupyter_text", "jupyter_code", "jupyter_output"),
+    *("jupyter_script", "empty_output", "commit_before", "commit_msg", "commit_after"),
+    *("fim_prefix", "fim_middle", "fim_suffix", "fim_pad"),
+    # Numbered ones.
+    *(r"unused_?\d+", r"extra_id_\d+", r"special_\d+", r"reserved_\d+"),
+    r"reserved_special_token_\d+",
+)
+_BRACKETS: Final = (
+    *("INST", "SYSTEM_PROMPT", "AVAILABLE_TOOLS", "TOOL_CALLS", "TOOL_RESULTS", "TOOL_CONTENT"),
+    *("ARGS", "CALL_ID", "THINK", "MODEL_SETTINGS", "IMG", "IMG_BREAK", "IMG_END", "AUDIO"),
+    *("BEGIN_AUDIO", "TRANSCRIBE", "PREFIX", "MIDDLE", "SUFFIX", "gMASK", "sMASK", "MASK"),
+    *("BOS", "EOS", "EOT", "PAD", "UNK", "CLS", "SEP"),
+)
+_BAR: Final = r"[|\uff5c]"
 _RESERVED: Final = re.compile(
-    r"<(?=[|\uff5c])"  # <|im_start|> and the like, also with the wide bar
-    r"|(?<=[|\uff5c])>"
-    r"|<(?=/?(?:start_of_turn|end_of_turn|start_header_id|end_header_id|bos|eos|pad|unk|s|mask"
-    r"|think|tool_call|tool_calls|tool_response|function_calls?|system|user|assistant|begin_of_text"
-    r"|end_of_text|eot|eot_id|endoftext|sep|cls|image|reserved_special_token)\b)"
-    r"|<(?=<SYS>>|</?SYS>>|/SYS>>)"
-    r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|SYSTEM_PROMPT|IMG)\])",
+    # <|im_start|> and the like, also with the wide bar; no text but programs has these by chance.
+    rf"<(?={_BAR})|(?<={_BAR})>"
+    rf"|<(?=/?(?:{'|'.join(_TAGS)})/?>)"
+    r"|<(?=</?SYS>>)"
+    rf"|\[(?=/?(?:{'|'.join(_BRACKETS)})\])",
     re.IGNORECASE,
 )
 """Where a control token of a known chat template begins or ends."""
@@ -62,7 +92,8 @@ def conversation(trace: Trace, owner: str, mode: Mode, output_chars: int) -> lis
 def repair(messages: list[Message], said: str, problem: str, mode: Mode) -> list[Message]:
     """Return the conversation with a reply that was no action, and what was wrong with it."""
     how = "one JSON object as described" if mode is Mode.STRUCTURED else "one tool call or words"
-    told = f"That was no valid action: {problem}. Reply with {how}, and nothing else."
+    # What was wrong is told in the model's own words, such as a tool's name.
+    told = f"That was no valid action: {harmless(problem)}. Reply with {how}, and nothing else."
     reply = harmless(said) or "(nothing)"
     return [
         *messages,
