@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tiltyard.agent import Agent, AgentGoneError
+from tiltyard.agent import Agent, AgentGoneError, OutOfRequestsError
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.local import LocalModelError, LocalServer
 from tiltyard.agents.model.account import Account, Price, Purse
@@ -85,9 +85,13 @@ def hire(choice: AgentChoice, rules: ModelRules | None, record: Record) -> Itera
         extra = _LOCAL_EXTRA if choice.name == LOCAL else {}
         account = Account(choice.price)
         model = Model(name, rules, record, endpoint=endpoint, account=account, extra=extra)
-        bounds = [rules.requests, *([choice.max_requests] if choice.max_requests else [])]
-        purse = Purse(min(bounds), choice.max_cost)
-        yield ModelAgent(model, model.find_manner(purse), purse=purse)
+        wished = rules.requests if choice.max_requests is None else choice.max_requests
+        purse = Purse(min(rules.requests, wished), choice.max_cost)
+        try:
+            manner = model.find_manner(purse)
+        except OutOfRequestsError as error:
+            raise AgentGoneError(f"{error} before it is known how {name} is asked") from None
+        yield ModelAgent(model, manner, purse=purse)
 
 
 def _open(

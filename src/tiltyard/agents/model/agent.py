@@ -84,7 +84,7 @@ class Model:
         new = purse.pay_request(key)
         answered = self.record.find(key)
         if answered is None:
-            if self._endpoint is None:
+            if self._endpoint is None or self.record.closed:
                 raise AgentGoneError("the record has no answer to what is asked here")
             answered = self._endpoint.ask(body)
             self.record.add(key, scope, body, answered)
@@ -104,7 +104,7 @@ class Model:
             if isinstance(reply, Call) or (manner.mode is Mode.STRUCTURED and _is_said(reply)):
                 return manner
             why = reply.why if isinstance(reply, Problem) else "no tool was called"
-            problems[manner.name] = why
+            problems[manner.name] = why if answered.status == 200 else f"{why} {answered.body}"
         told = "; ".join(f"{name}: {why}" for name, why in problems.items())
         raise AgentGoneError(f"{self.name} calls tools in no way that is known here ({told})")
 

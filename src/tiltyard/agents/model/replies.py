@@ -132,8 +132,10 @@ def _read_call(calls: list[Any]) -> Call:
 
 
 def _tool(name: object) -> str:
-    if not isinstance(name, str) or name not in TOOLS:
-        raise _NotAnActionError(f"there is no tool {str(name)[:60]!r}")
+    if not isinstance(name, str):
+        raise _NotAnActionError("the tool's name is not a string")
+    if name not in TOOLS:
+        raise _NotAnActionError(f"there is no tool {name[:60]!r}")
     return name
 
 
