@@ -151,7 +151,7 @@ def test_retry_after_is_waited_for() -> None:
 def test_a_wait_is_not_taken_from_the_time_of_the_reply() -> None:
     wait = answer(429, "{}", {"Retry-After": "2"})
     with ScriptedServer([wait, says("good")]) as server:
-        assert ask(server.url, seconds=1.0).body == GOOD
+        assert ask(server.url, seconds=1.5).body == GOOD
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
@@ -170,7 +170,7 @@ def test_a_reply_that_breaks_off_is_asked_for_again(broken: Reply) -> None:
 
 def test_a_hang_is_asked_again() -> None:
     with ScriptedServer([hang, says("good")]) as server:
-        assert ask(server.url, seconds=0.5).body == GOOD
+        assert ask(server.url, seconds=1.0).body == GOOD
     assert len(server.requests) == 2
 
 
@@ -209,7 +209,7 @@ def test_a_reply_that_does_not_end_is_given_up(slow: Reply) -> None:
     with ScriptedServer([slow]) as server:
         began = time.monotonic()
         told = gone(server.url, seconds=0.6, retries=0)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 10
     assert "did not answer within 0.6 s" in told
 
 

@@ -111,8 +111,8 @@ class Endpoint:
 
     def _told(self, text: str) -> str:
         """Return a stranger's words as part of a sentence."""
-        told = "".join(c if c.isprintable() else " " for c in self._without_key(text))
-        return told[:_MAX_WORDS]
+        told = self._without_key(text)[:_MAX_WORDS]
+        return "".join(c if c.isprintable() else " " for c in told)
 
     def _without_key(self, text: str) -> str:
         """Return a text without the key, which some endpoints repeat."""
