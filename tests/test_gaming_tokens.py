@@ -3,7 +3,8 @@
 The texts lie in `tests/gaming/11-forged-control-tokens`: what a user says, and what pages, mails
 and files hold. A whole conversation is played with them, in both ways to ask a model; then what
 was sent is put through the template and the tokenizer of a real model. The honest twin are texts
-with brackets of other kinds, which come through as they are.
+with brackets of other kinds, which come through as they are. The real model needs
+`make .venv/.local`.
 """
 
 import http.client
@@ -20,7 +21,7 @@ from msgspec import Struct
 
 from agents.scripted import Reply, ScriptedServer, acts, calls, ends, says
 from tiltyard import SandboxEnv
-from tiltyard.agents.local import LocalModelError, LocalServer
+from tiltyard.agents.local import LocalServer
 from tiltyard.agents.model.agent import Manner, Model, ModelAgent
 from tiltyard.agents.model.endpoint import Endpoint
 from tiltyard.agents.model.prompt import Mode
@@ -211,14 +212,8 @@ class Tokenizer:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Iterator[Tokenizer]:
-    try:
-        server = LocalServer().__enter__()
-    except LocalModelError as error:
-        pytest.skip(str(error))
-    try:
+    with LocalServer() as server:
         yield Tokenizer(server.url)
-    finally:
-        server.__exit__()
 
 
 def frames(messages: int) -> list[str]:
