@@ -86,6 +86,7 @@ def test_a_match_that_is_broken_off_ends_with_one_and_the_authors_line(tmp_path:
         ("attack.py --agent openai:x --base-url http://me:pw@a/v1", "OPENAI_API_KEY"),
         ("attack.py --agent openai:x --max-cost 1", "--max-cost needs --price"),
         ("attack.py --agent openai:x --max-cost 1 --price cheap", "--price is two numbers"),
+        ("attack.py --agent openai:x --max-cost inf --price 1,1", "--max-cost is at most"),
         ("attack.py --max-requests 5", "costs nothing"),
         ("attack.py --scenario empty", "does not exist"),
         ("attack.py --store text.zip", "Name another with --store"),

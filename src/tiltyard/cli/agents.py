@@ -42,7 +42,9 @@ def choose_agent(
     name: str, base_url: str, max_requests: int | None, max_cost: float | None, price: str
 ) -> AgentChoice:
     """Return the agent that the options name; the deterministic one if none is named."""
-    cost = None if max_cost is None else int(max_cost * MICRO)
+    if max_cost is not None and not max_cost <= _MOST_DOLLARS:
+        raise AgentChoiceError(f"--max-cost is at most {_MOST_DOLLARS:,} dollars")
+    cost = None if max_cost is None else round(max_cost * MICRO)
     choice = AgentChoice(
         name or AgentChoice().name, base_url, max_requests, cost, _read_price(price)
     )
@@ -89,4 +91,4 @@ def _read_price(given: str) -> Price | None:
             f"--price is two numbers, dollars for a million tokens in and out, as in 0.4,1.6; "
             f"this is {given!r}"
         )
-    return Price(*(int(one * MICRO) for one in dollars))
+    return Price(*(round(one * MICRO) for one in dollars))
