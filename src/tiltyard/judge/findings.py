@@ -20,7 +20,10 @@ class Finding(Struct, frozen=True):
     trace: Trace
     """What the chain leads to, in the judge's own replay."""
     path: tuple[int, ...]
-    """The events of the trace on the way from source to sink; all others could be missing."""
+    """The events of the trace on the way from source to sink; all others could be missing.
+
+    Of an agent that names no causes: all up to the sink.
+    """
     sink: tuple[int, ...]
     """The events that complete it: one, or several that add up."""
     documents: tuple[str, ...]

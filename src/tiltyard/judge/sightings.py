@@ -251,10 +251,13 @@ class _Leaks:
 def _of_event(
     event: Event, authors: tuple[Origin, ...], evidence: Evidence, leaks: _Leaks
 ) -> Iterator[Seen]:
-    source = source_kind(authors)
     here = (event.index,)
     stranger = any(not origin.trusted for origin in authors)
     caused = stranger and not evidence.expects(names_of(event))
+    if stranger and not caused and event.call.because is None:
+        # The stranger was only the last to speak, and the user's own words lead to it.
+        authors, stranger = (), False
+    source = source_kind(authors)
     sink = SINK_OF_TOOL[event.call.tool]
     if caused:
         sighting = Sighting(Predicate.UNTRUSTED_TO_ACTION, source, sink, _target(event, sink))

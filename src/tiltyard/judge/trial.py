@@ -152,9 +152,11 @@ class _Trial:
             if chain != self.messages and not self._stands_alone(core, chain):
                 chain = self.messages
         seen, trace = self.play(chain)[core]
-        path = History(trace.events).causal_slice(seen.events)
         sighting, route = seen.sighting, Route.DIRECT
+        # An agent that names no causes may have acted on anything that it had seen.
+        path = tuple(range(max(seen.events) + 1))
         if labelled:
+            path = History(trace.events).causal_slice(seen.events)
             sighting, route = self._plainest(chain, seen, trace)
         events = [trace.events[index] for index in path]
         return Finding(
