@@ -288,7 +288,8 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
     works = DeterministicAgent() if agent is None else agent
     purse = None
     if isinstance(works, ModelAgent):
-        purse = works.purse.take(works.model.rules.attack_requests)
+        model = works.model.rules
+        purse = works.purse.take_part(model.attack_requests, model.requests)
     if isinstance(attack, type) or not callable(getattr(attack, "run", None)):
         raise MatchError(f"an attack is an object with a `run(env, config)` method, not {attack!r}")
     _check_guardrail(make_guardrail)

@@ -5,8 +5,9 @@ far each of them comes depends on nobody's speed. A candidate that cannot be hea
 within its share is listed, and counts for nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from tiltyard.agent import OutOfRequestsError
@@ -34,7 +35,10 @@ def hear(
     found: list[Finding] = []
     unverified: list[Refused] = []
     replays = 0
-    for wave in _waves(admitted, together):
+    waiting = admitted
+    while waiting:
+        size = _how_many(waiting, agent, together)
+        wave, waiting = waiting[:size], waiting[size:]
         purses = [agent.purse.take(None, len(wave)) for _ in wave]
         for findings, played, problem in _hear(wave, purses, make_judge, agent):
             found += findings
@@ -45,16 +49,23 @@ def hear(
     return Verdict.of(found, refused, replays, unverified)
 
 
-def _waves(admitted: list[Admitted], together: int) -> Iterator[list[Admitted]]:
-    for start in range(0, len(admitted), together):
-        yield admitted[start : start + together]
+def _how_many(waiting: list[Admitted], agent: ModelAgent, together: int) -> int:
+    """Return how many are heard next: fewer when little is left, so that it does for some."""
+    left = agent.purse.take(None).requests
+    if left is None:
+        return together
+    # A call and an answer for each message, in two replays and their counterfactuals.
+    replays = 2 * (1 + agent.model.rules.samples)
+    needed = max(2 * len(one.messages) * replays for one in waiting[:together])
+    return max(1, min(together, left // needed))
 
 
 def _hear(
     wave: list[Admitted], purses: list[Purse], make_judge: MakeJudge, agent: ModelAgent
 ) -> list[Heard]:
-    def one(candidate: Admitted, purse: Purse) -> Heard:
-        judge = make_judge(agent.paying_from(purse))
+    def one(at: int) -> Heard:
+        candidate = wave[at]
+        judge = make_judge(agent.paying_from(purses[at]))
         try:
             return judge.findings(candidate.messages, candidate.index), judge.replays, None
         except OutOfRequestsError as error:
@@ -63,9 +74,36 @@ def _hear(
 
     if len(wave) == 1:
         # In this thread: a guest can be started from no other.
-        return [one(wave[0], purses[0])]
-    pool = ThreadPoolExecutor(len(wave))
+        return [one(0)]
     try:
-        return list(pool.map(one, wave, purses))
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        return _at_once(one, len(wave))
+    except BaseException:
+        # The match is over: the others ask nothing more.
+        for purse in purses:
+            purse.close()
+        raise
+
+
+def _at_once(hear_one: Callable[[int], Heard], count: int) -> list[Heard]:
+    """Hear so many in threads of their own, until all are heard or the first of them fails.
+
+    Not in a pool, whose threads are waited for at the end: a model may take its time to answer
+    somebody who is gone.
+    """
+    done: SimpleQueue[tuple[int, Heard | BaseException]] = SimpleQueue()
+
+    def work(at: int) -> None:
+        try:
+            done.put((at, hear_one(at)))
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for it
+            done.put((at, error))
+
+    for at in range(count):
+        Thread(target=work, args=(at,), daemon=True).start()
+    heard: dict[int, Heard] = {}
+    while len(heard) < count:
+        at, outcome = done.get()
+        if isinstance(outcome, BaseException):
+            raise outcome
+        heard[at] = outcome
+    return [heard[at] for at in sorted(heard)]

@@ -60,6 +60,20 @@ class Purse:
             min(bounds) // shares if bounds else None, None if cost is None else cost // shares
         )
 
+    def take_part(self, part: int, whole: int) -> "Purse":
+        """Return a purse for a part that is so many of so many requests.
+
+        Of one that began with less it is the same part, as far as that is left.
+        """
+        purse = self.take(part if self.requests is None else self.requests * part // whole)
+        if purse.cost is not None:
+            purse.cost = min(purse.cost, (self.cost or 0) * part // whole)
+        return purse
+
+    def close(self) -> None:
+        """Have nothing left: whoever still pays from it comes to an end."""
+        self.requests = 0
+
     def settle(self, other: "Purse") -> None:
         """Pay what was spent from a purse that was taken from this one."""
         self.spent_requests += other.spent_requests
