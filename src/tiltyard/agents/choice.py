@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tiltyard.agent import Agent, AgentGoneError, OutOfRequestsError
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.local import LocalModelError, LocalServer
 from tiltyard.agents.model.account import Account, Price, Purse
 from tiltyard.agents.model.agent import Model, ModelAgent
-from tiltyard.agents.model.endpoint import Endpoint, check_address
+from tiltyard.agents.model.endpoint import Endpoint, address_of, check_address
 from tiltyard.agents.model.record import Identity, Record
 from tiltyard.ruleset import ModelRules
 
@@ -44,6 +44,22 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def is_model(self) -> bool:
         return self.name != DETERMINISTIC
+
+    def in_full(self) -> "AgentChoice":
+        """Return the same with the address that the environment gives: a report has to know it."""
+        if not self.name.startswith(OPENAI):
+            return self
+        found = structs.replace(self, base_url=address_of(self.base_url))
+        found.check()
+        return found
+
+    def for_one_of(self, matches: int) -> "AgentChoice":
+        """Return the same for one of several matches: a ceiling is for all of them together."""
+        return structs.replace(
+            self,
+            max_requests=None if self.max_requests is None else self.max_requests // matches,
+            max_cost=None if self.max_cost is None else self.max_cost // matches,
+        )
 
     def check(self) -> None:
         """Raise if this cannot be had, before anything is begun."""

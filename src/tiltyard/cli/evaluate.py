@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tiltyard.agents.choice import AgentChoiceError
 from tiltyard.cli.agents import (
     AgentOption,
     BaseUrlOption,
@@ -114,6 +115,11 @@ def evaluate(  # noqa: PLR0913 - options
             # A ruleset that names a model is played with it.
             choice = structs.replace(choice, name=rules.play.agent)
         check_agent(choice, rules)
+        if seeds and (choice.max_requests, choice.max_cost) != (None, None):
+            raise AgentChoiceError(
+                "--seeds plays several runs, and a ceiling is for one; play one --seed after the "
+                "other"
+            )
         request = Request(
             str(submission),
             rules,

@@ -209,12 +209,13 @@ class _Run:
         models: list[ModelUse] = []
         # An official run is played twice: what an attack returns must not depend on chance.
         runs = 2 if job.budget == "official" else 1
+        choice = job.agent.for_one_of(len(games))
         for game in games:
             self._begin("offense", game, games, self.rules.attack.steps * runs)
             # Houses of its own for each match: their time is the match's.
             with ExitStack() as stack, self._log(f"offense-{game.number}", Exchange) as log:
                 record = self.records.open(game.number)
-                agent = stack.enter_context(hire(job.agent, self.rules.model, record))
+                agent = stack.enter_context(hire(choice, self.rules.model, record))
                 # What a model answered is recorded, so nothing else has to be.
                 kept = None if job.agent.is_model else log
                 matches.append(

@@ -76,6 +76,7 @@ def run(  # noqa: PLR0913 - all but two are for those who want something else
     """Play what was asked for, or return it from the store if it was played before."""
     if not request.unsafe and probe().level is Level.C:
         raise NoJailError("this machine cannot confine a stranger's code")
+    request = structs.replace(request, agent=request.agent.in_full())
     store.prepare()
     with ExitStack() as stack:
         scratch = stack.enter_context(store.scratch())
@@ -108,7 +109,7 @@ def read_request(directory: Path) -> Request:
     """Return what was asked for when a run was played."""
     try:
         return msgspec.json.decode((directory / ASKED).read_bytes(), type=Request)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise StoreError(
             f"{directory} has no {ASKED}: a report is played again from the directory of its run"
         ) from None
@@ -250,6 +251,11 @@ def verify(
     report = load_report(path)
     directory = path.parent
     request = read_request(directory)
+    if any(failure.kind == "agent" for failure in report.failures):
+        raise StoreError(
+            "the match with the model was broken off, so there is nothing to compare; the same "
+            "`tiltyard evaluate` goes on with it"
+        )
     if report.setting.key and (key is None or key.fingerprint != report.setting.key):
         raise StoreError("this is an official run: verify it with the organizer's --key")
     store.prepare()

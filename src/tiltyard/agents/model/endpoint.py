@@ -40,7 +40,7 @@ class Endpoint:
         seconds: float = 60.0,
         retries: int = 4,
     ) -> None:
-        base_url = base_url or os.environ.get(ADDRESS_VARIABLE, "")
+        base_url = address_of(base_url)
         check_address(base_url)
         if with_key:
             check_key(base_url)
@@ -140,6 +140,11 @@ def _spellings(key: str) -> re.Pattern[str] | None:
     return re.compile("".join(one), re.IGNORECASE) if key else None
 
 
+def address_of(base_url: str) -> str:
+    """Return an address as the user gives it, or else as the environment does; empty is OpenAI."""
+    return base_url or os.environ.get(ADDRESS_VARIABLE, "")
+
+
 def check_address(base_url: str) -> None:
     """Refuse an address that cannot be one, or has a password in it: addresses are written down."""
     if not base_url:
@@ -160,7 +165,7 @@ def check_address(base_url: str) -> None:
 
 def check_key(base_url: str) -> None:
     """Refuse a key that cannot be one, and to ask OpenAI itself without."""
-    if not (_key() or base_url or os.environ.get(ADDRESS_VARIABLE)):
+    if not (_key() or address_of(base_url)):
         raise AgentGoneError(
             f"there is no key for OpenAI: put it into {KEY_VARIABLE}, or name another endpoint "
             "with --base-url"
