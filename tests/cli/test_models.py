@@ -318,17 +318,24 @@ def test_a_ceiling_in_money_is_kept(play: Play, tiltyard: Command) -> None:
     (use,) = attack_of(report).models
     assert use.cost is not None
     assert use.cost == pytest.approx(server.requests * price)
-    # Each of those who are heard together may end with the request that spends its share.
-    assert 0 < use.cost <= 3 + 2 * price
+    assert 0 < use.cost <= 3
     assert 6 < server.requests < REQUESTS
     assert attack_of(report).unverified
     assert any("--max-cost" in reason for reason in report.not_comparable_because)
     assert tiltyard("replay-match", run).exit_code == 0
 
 
-def test_a_ceiling_below_the_first_request_is_told(play: Play) -> None:
+def test_a_model_that_does_not_say_what_it_took_has_a_ceiling_too(play: Play) -> None:
+    with ModelServer(Gullible(usage=None)) as server:
+        _, report = run_of(play(server, "--max-cost", 5, "--price", "100,100"))
+    assert 2 < server.requests < REQUESTS
+    assert attack_of(report).unverified
+
+
+@pytest.mark.parametrize("cost", [0, 0.000001, 0.1])
+def test_a_ceiling_below_the_first_request_is_told(play: Play, cost: float) -> None:
     with ModelServer() as server:
-        done = play(server, "--max-cost", 0, "--price", "100,100")
+        done = play(server, "--max-cost", cost, "--price", "100,100")
     _, report = run_of(done, code=1)
     assert [failure.kind for failure in report.failures] == ["agent"]
     assert "before it is known how" in report.failures[0].message

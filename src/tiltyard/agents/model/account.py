@@ -34,20 +34,26 @@ class Purse:
         """Questions that were paid for: what is asked again is known."""
         self._lock = Lock()
 
-    def pay_request(self, key: str) -> bool:
-        """Pay for a question, or raise; False if it was paid for before."""
+    def pay_request(self, key: str, most: int = 0) -> bool:
+        """Pay for a question that costs no more than this, or raise; False if it is paid for."""
         with self._lock:
             if key in self._used:
                 return False
             if self.requests is not None and self.spent_requests >= self.requests:
                 raise OutOfRequestsError(f"the {self.requests} requests are spent")
-            if self.cost is not None and self.spent_cost >= self.cost:
-                raise OutOfRequestsError(f"${self.cost / MICRO:.2f} are spent")
+            if self.cost is not None and self.spent_cost + max(1, most) > self.cost:
+                left = max(0, self.cost - self.spent_cost)
+                raise OutOfRequestsError(
+                    f"of ${dollars(self.cost)} there are ${dollars(left)} left, and one more "
+                    f"request may cost ${dollars(most)}"
+                )
             self._used.add(key)
             self.spent_requests += 1
+            self.spent_cost += most
             return True
 
     def pay_tokens(self, cost: int) -> None:
+        """Pay so much more; less than nothing is given back."""
         with self._lock:
             self.spent_cost += cost
 
@@ -103,6 +109,10 @@ class Account:
             self.requests += 1
             self.prompt_tokens += prompt
             self.completion_tokens += completion
+        return self.cost_of(prompt, completion)
+
+    def cost_of(self, prompt: int, completion: int) -> int:
+        """Return what so many tokens cost, in millionths of a dollar; nothing without a price."""
         return 0 if self.price is None else _cost(self.price, prompt, completion)
 
     def add(self, what: str, count: int = 1) -> None:
@@ -115,6 +125,12 @@ class Account:
         if self.price is None:
             return None
         return _cost(self.price, self.prompt_tokens, self.completion_tokens)
+
+
+def dollars(cost: int) -> str:
+    """Return millionths of a dollar as dollars, to the last digit."""
+    told = f"{cost / MICRO:.6f}".rstrip("0")
+    return told + "0" * (2 - len(told.partition(".")[2]))
 
 
 def _cost(price: Price, prompt: int, completion: int) -> int:

@@ -1,12 +1,15 @@
 """A language model as the agent: its words become calls, and what is no call ends the turn."""
 
+from http import HTTPStatus
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from tiltyard.agent import AgentGoneError, View
 from tiltyard.agents.model.account import Account, Purse
 from tiltyard.agents.model.prompt import Mode, action_schema, conversation, repair, tool_list
 from tiltyard.agents.model.record import Answered, Record
-from tiltyard.agents.model.replies import Call, Problem, Said, read_reply, usage_of
+from tiltyard.agents.model.replies import Call, Problem, Said, Usage, read_reply, usage_of
 from tiltyard.ruleset import ModelRules
 from tiltyard.trace import NO_TRACE, Answer, OpenTurn
 from tiltyard.world.results import ToolCall
@@ -81,7 +84,9 @@ class Model:
         """Return the answer to a conversation, and whether it was not asked before."""
         body = manner.body(self.name, messages, self.rules) | self._extra
         key = self.record.key(scope, body)
-        new = purse.pay_request(key)
+        # No token is shorter than a byte, and a reply has no more of them than it may.
+        most = self.account.cost_of(len(msgspec.json.encode(body)), self.rules.max_tokens)
+        new = purse.pay_request(key, most)
         answered = self.record.find(key)
         if answered is None:
             if self._endpoint is None or self.record.closed:
@@ -90,7 +95,10 @@ class Model:
             self.record.add(key, scope, body, answered)
         if new:
             usage = usage_of(answered.body)
-            purse.pay_tokens(self.account.add_request(usage.prompt, usage.completion))
+            cost = self.account.add_request(usage.prompt, usage.completion)
+            if usage != Usage() or answered.status != HTTPStatus.OK:
+                # Where an endpoint does not say what a reply took, it took all that it could.
+                purse.pay_tokens(cost - most)
         return answered, new
 
     def find_manner(self, purse: Purse) -> Manner:
