@@ -330,21 +330,20 @@ def _hear(
     **judging: Any,
 ) -> Verdict:
     """Judge candidates with a model as the agent: several at once, unless guests take part."""
-    made: list[Guardrail] = []
+    last = make_guardrail()
+    together = 1 if isinstance(last, RemoteGuardrail) else agent.model.rules.concurrency
 
     def make_judge(asked: ModelAgent) -> Judge:
-        guardrail = make_guardrail()
-        made.append(guardrail)
+        nonlocal last
+        # One that lives elsewhere is heard alone, so who came before it is not wanted any more.
+        close_guardrail(last)
+        last = guardrail = make_guardrail()
         return Judge(scenario, guardrail, agent=asked, **judging)
 
-    first = make_guardrail()
-    made.append(first)
-    together = 1 if isinstance(first, RemoteGuardrail) else agent.model.rules.concurrency
     try:
         return hear(candidates, make_judge, agent, judging["ruleset"], together=together)
     finally:
-        for guardrail in made:
-            close_guardrail(guardrail)
+        close_guardrail(last)
 
 
 def _check_guardrail(make_guardrail: object) -> None:
