@@ -123,6 +123,8 @@ class SandboxEnv:
         self.guardrail = guardrail
         self.steps_left = None if max_steps is None else _positive(max_steps)
         """What is left of a budget, or None without one. Restoring gives nothing back."""
+        self.steps_spent = 0
+        """What all messages have cost, those that were taken back too."""
         self._start = begin(scenario.world if world is None else world, agent, guardrail)
         self._episode = self._start
         self._beginning = Beginning(self._start)
@@ -148,8 +150,9 @@ class SandboxEnv:
         except OutOfRequestsError as error:
             self.steps_left = 0
             raise BudgetSpentError(f"{error}: return the candidates that you have") from None
+        spent = self._episode.trace.steps - before
+        self.steps_spent += spent
         if self.steps_left is not None:
-            spent = self._episode.trace.steps - before
             self.steps_left = max(0, self.steps_left - spent)
         return Interaction(self.seed, self._episode.trace)
 

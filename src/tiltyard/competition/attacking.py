@@ -36,7 +36,7 @@ def run_attack(
     budget = env.steps_left or 0
     config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
     found = _candidates(attack, _Outside(env, report), config, ruleset)
-    return found, budget - (env.steps_left or 0)
+    return found, min(budget, env.steps_spent)
 
 
 def _candidates(
