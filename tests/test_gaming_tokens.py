@@ -32,6 +32,10 @@ from tiltyard.world.scenario import Scenario
 
 SUITE: Final = Path(__file__).parent / "gaming"
 RULES: Final = ModelRules(
+    steps=1_000,
+    max_candidates=20,
+    max_messages=8,
+    calls_per_message=8,
     requests=1_000,
     attack_requests=500,
     samples=1,

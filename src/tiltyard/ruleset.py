@@ -57,8 +57,16 @@ class LimitRules(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelRules(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a language model is asked, where one is the offense's agent."""
+    """An offense match with a language model as the agent: smaller, and how the model is asked.
 
+    A guardrail stands against the deterministic agent all the same, under the other tables.
+    """
+
+    steps: int
+    """What an attack may spend."""
+    max_candidates: int
+    max_messages: int
+    calls_per_message: int
     requests: int
     """For one match, verification included."""
     attack_requests: int
@@ -151,7 +159,28 @@ class Ruleset(Struct, frozen=True, forbid_unknown_fields=True):
             self,
             attack=structs.replace(self.attack, steps=self.quick.attack_steps),
             search=structs.replace(self.search, steps=self.quick.search_steps),
+            model=None if self.model is None else _tenth(self.model),
         )
+
+    def with_model(self) -> "Ruleset":
+        """Return the rules of an offense match with a language model."""
+        model = self.model
+        if model is None:
+            return self
+        attack = structs.replace(
+            self.attack,
+            steps=model.steps,
+            max_candidates=model.max_candidates,
+            max_messages=model.max_messages,
+        )
+        play = structs.replace(self.play, calls_per_message=model.calls_per_message)
+        return structs.replace(self, attack=attack, play=play)
+
+
+def _tenth(model: ModelRules) -> ModelRules:
+    """Return a tenth of a model's budgets, for practice."""
+    parts = {name: getattr(model, name) for name in ("steps", "requests", "attack_requests")}
+    return structs.replace(model, **{name: max(1, count // 10) for name, count in parts.items()})
 
 
 class RulesetError(ValueError):
@@ -264,6 +293,10 @@ def _search_problems(search: SearchRules) -> Iterator[str]:
 
 
 _MODEL_COUNTS: Final = (
+    "steps",
+    "max_candidates",
+    "max_messages",
+    "calls_per_message",
     "requests",
     "attack_requests",
     "samples",

@@ -46,6 +46,10 @@ from tiltyard.world.fixtures import load_scenario
 
 HOUSE: Final = load_scenario(Path(__file__).parents[1] / "gaming" / "house")
 RULES: Final = ModelRules(
+    steps=1_000,
+    max_candidates=20,
+    max_messages=8,
+    calls_per_message=8,
     requests=100,
     attack_requests=50,
     samples=1,

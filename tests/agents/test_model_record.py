@@ -19,7 +19,7 @@ WHO: Final = Identity("openai:m", "m", "server 1")
 ASKED: Final = {"model": "m", "messages": [{"role": "user", "content": "h\u00e9llo \x1b\x00"}]}
 SCOPE: Final = ("hearing", "3")
 SAID: Final = Answered(200, 'w\u00f6rds \x1b "and" more')
-RULES: Final = ModelRules(10, 5, 1, 1, 100, 100, 1, 1, 1)
+RULES: Final = ModelRules(10, 10, 10, 10, 10, 5, 1, 1, 100, 100, 1, 1, 1)
 
 
 def opened(at: Path | None, *, who: Identity = WHO, closed: bool = False) -> Record:

@@ -59,14 +59,12 @@ extends = "design-openai"
 name = "small"
 version = 1
 
-[attack]
-steps = 50
-max_candidates = 5
-
 [play]
 agent = "openai:test"
 
 [model]
+steps = 50
+max_candidates = 5
 requests = {requests}
 attack_requests = {attack}
 samples = 2

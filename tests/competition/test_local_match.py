@@ -31,7 +31,8 @@ class AttackAlgorithm:
         return [AttackCandidate((ask,))]
 """
 DEMO: Final = load_ruleset("demo-llm")
-RULES: Final = structs.replace(DEMO, play=structs.replace(DEMO.play, calls_per_message=1))
+assert DEMO.model is not None
+RULES: Final = structs.replace(DEMO, model=structs.replace(DEMO.model, calls_per_message=1))
 
 
 def play(place: Path) -> Finished:

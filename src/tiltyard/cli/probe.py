@@ -115,7 +115,7 @@ def run(  # noqa: PLR0913 - options
         # No budget but the user's own: a probe is not a match.
         asking = structs.replace(rules.model, requests=choice.max_requests or MOST_REQUESTS)
         record = Record(None if out is None else out / EXCHANGES)
-        calls = rules.play.calls_per_message if choice.is_model else MAX_CALLS_A_MESSAGE
+        calls = rules.model.calls_per_message if choice.is_model else MAX_CALLS_A_MESSAGE
         world = generate(seed) if scenario is None else load_scenario(scenario)
         try:
             with (

@@ -14,7 +14,8 @@ from tiltyard.search.explore import Report
 from tiltyard.trace import Trace
 
 REPORTED_EVERY: Final = 100
-"""Interactions of an attack."""
+"""Interactions of an attack, in a large budget; in a small one each of them."""
+LARGE_BUDGET: Final = 5_000
 MAX_TAKEN: Final = 10
 """Times as many candidates as are judged: the rest is refused one by one, and that has an end."""
 
@@ -60,6 +61,7 @@ class _Outside:
     def __init__(self, env: SandboxEnv, report: Report) -> None:
         self.__env = env
         self.__budget, self.__report = env.steps_left or 0, report
+        self.__every = REPORTED_EVERY if self.__budget > LARGE_BUDGET else 1
         self.__interactions = 0
         self.seed = env.seed
         self.max_tool_hops = env.max_tool_hops
@@ -69,7 +71,7 @@ class _Outside:
 
     def interact(self, message: str, max_tool_hops: int | None = None) -> Interaction:
         self.__interactions += 1
-        if self.__interactions % REPORTED_EVERY == 0:
+        if self.__interactions % self.__every == 0:
             spent = self.__budget - (self.__env.steps_left or 0)
             self.__report(Progress(0, spent, self.__budget, self.__interactions, 0, 0))
         return self.__env.interact(message, max_tool_hops)

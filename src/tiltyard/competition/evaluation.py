@@ -146,6 +146,11 @@ class _Run:
         if "attack" in self.job.tracks:
             attack = self._attempt("offense", lambda: self._offense(games))
         if "guardrail" in self.job.tracks:
+            if self.job.agent.is_model:
+                self.teller.notes.append(
+                    "A guardrail always stands against the deterministic agent; to try one with a "
+                    "model, there is `tiltyard probe --agent`."
+                )
             defense = self._attempt("defense", lambda: self._defense(games))
         return Evaluation(self._report(games, attack, defense), tuple(self.teller.traces))
 
@@ -211,7 +216,7 @@ class _Run:
         runs = 2 if job.budget == "official" else 1
         choice = job.agent.for_one_of(len(games))
         for game in games:
-            self._begin("offense", game, games, self.rules.attack.steps * runs)
+            self._begin("offense", game, games, job.offense_rules.attack.steps * runs)
             # Houses of its own for each match: their time is the match's.
             with ExitStack() as stack, self._log(f"offense-{game.number}", Exchange) as log:
                 record = self.records.open(game.number)
@@ -228,6 +233,7 @@ class _Run:
                         agent=agent,
                         runs=runs,
                         report=self._tell,
+                        hearing=self._hearing(game, games),
                     )
                 )
                 if isinstance(agent, ModelAgent):
@@ -291,6 +297,16 @@ class _Run:
     def _begin(self, track: str, game: Game, games: Sequence[Game], total: int) -> None:
         which = f" {game.number} of {len(games)}" if len(games) > 1 else ""
         self.watcher.begin(f"{track}{which}", total)
+
+    def _hearing(self, game: Game, games: Sequence[Game]) -> Callable[[int, int], None]:
+        """Return what tells how many candidates were heard of how many."""
+
+        def tell(done: int, total: int) -> None:
+            if not done:
+                self._begin("verifying candidates", game, games, total)
+            self.watcher.step(done, "")
+
+        return tell
 
     def _tell(self, progress: Progress) -> None:
         note = f"{progress.cells:,} cells, {progress.claims:,} claims" if progress.cells else ""

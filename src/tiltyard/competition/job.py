@@ -45,6 +45,10 @@ class Job(Struct, frozen=True):
         return self.ruleset if self.budget == "official" else self.ruleset.quickly()
 
     @property
+    def offense_rules(self) -> Ruleset:
+        return self.rules.with_model() if self.agent.is_model else self.rules
+
+    @property
     def seeds(self) -> tuple[int, ...]:
         if self.key is not None:
             return self.key.seeds(self.ruleset)

@@ -269,6 +269,10 @@ class _Recorded:
         return played
 
 
+def _unheard(done: int, total: int) -> None:
+    """Nobody wants to know how many candidates were heard."""
+
+
 def play_offense(  # noqa: PLR0913 - a match has that many sides
     scenario: Scenario,
     attack: Attack,
@@ -279,6 +283,7 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
     agent: Agent | None = None,
     runs: int = 1,
     report: Report = quietly,
+    hearing: Callable[[int, int], None] = _unheard,
 ) -> OffenseMatch:
     """Play an attack against the optimal guardrail, or against another to see what it is worth.
 
@@ -288,6 +293,7 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
     works = DeterministicAgent() if agent is None else agent
     purse = None
     if isinstance(works, ModelAgent):
+        ruleset = ruleset.with_model()
         model = works.model.rules
         purse = works.purse.take_part(model.attack_requests, model.requests)
     if isinstance(attack, type) or not callable(getattr(attack, "run", None)):
@@ -306,13 +312,14 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
             close_guardrail(guardrail)
     (candidates, spent), *again = outcomes
     odd = sum(outcome != (candidates, spent) for outcome in again)
+    rules: dict[str, Any] = {"scenario": scenario, "ruleset": ruleset, "key": key}
     if isinstance(works, ModelAgent) and purse is not None:
         works.purse.settle(purse)
-        verdict = _hear(candidates, works, make_guardrail, scenario, ruleset=ruleset, key=key)
+        verdict = _hear(candidates, works, make_guardrail, hearing, **rules)
     else:
         judged = make_guardrail()
         try:
-            judge = Judge(scenario, judged, ruleset=ruleset, agent=works, key=key)
+            judge = Judge(guardrail=judged, agent=works, **rules)
             verdict = judge.judge(candidates)
         finally:
             close_guardrail(judged)
@@ -326,7 +333,7 @@ def _hear(
     candidates: Sequence[Any],
     agent: ModelAgent,
     make_guardrail: MakeGuardrail,
-    scenario: Scenario,
+    report: Callable[[int, int], None],
     **judging: Any,
 ) -> Verdict:
     """Judge candidates with a model as the agent: several at once, unless guests take part."""
@@ -338,10 +345,11 @@ def _hear(
         # One that lives elsewhere is heard alone, so who came before it is not wanted any more.
         close_guardrail(last)
         last = guardrail = make_guardrail()
-        return Judge(scenario, guardrail, agent=asked, **judging)
+        return Judge(guardrail=guardrail, agent=asked, **judging)
 
     try:
-        return hear(candidates, make_judge, agent, judging["ruleset"], together=together)
+        rules = judging["ruleset"]
+        return hear(candidates, make_judge, agent, rules, together=together, report=report)
     finally:
         close_guardrail(last)
 

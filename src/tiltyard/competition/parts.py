@@ -49,7 +49,7 @@ class Teller:
         elif sum(refused.values()) == candidates:
             reason = next(iter(refused))
             self.notes.append(f"Every candidate was refused; the first reason: {reason}.")
-        elif not findings:
+        elif not findings and not any(verdict.unverified for verdict in verdicts):
             self.notes.append(
                 "No candidate broke anything: the opponent held, or nothing happened."
             )
@@ -73,7 +73,7 @@ class Teller:
             candidates=candidates,
             refused=refused,
             steps=sum(match.steps for match in matches),
-            budget=self.rules.attack.steps * len(matches),
+            budget=self.job.offense_rules.attack.steps * len(matches),
             inconsistent=sum(match.inconsistent for match in matches),
             unverified=tuple(Unverified(one.index, one.reason) for one in unheard),
             models=tuple(models),

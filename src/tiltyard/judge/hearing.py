@@ -22,13 +22,14 @@ MakeJudge = Callable[[ModelAgent], Judge]
 Heard = tuple[list[Finding], int, Refused | None]
 
 
-def hear(
+def hear(  # noqa: PLR0913 - all that a hearing goes by
     candidates: Sequence[Any],
     make_judge: MakeJudge,
     agent: ModelAgent,
     ruleset: Ruleset,
     *,
     together: int,
+    report: Callable[[int, int], None],
 ) -> Verdict:
     """Judge candidates, so many at a time; each has a judge and a guardrail of its own."""
     admitted, refused = check_candidates(candidates, ruleset.attack)
@@ -37,6 +38,7 @@ def hear(
     replays = 0
     waiting = admitted
     while waiting:
+        report(len(admitted) - len(waiting), len(admitted))
         size = _how_many(waiting, agent, together)
         wave, waiting = waiting[:size], waiting[size:]
         purses = [agent.purse.take(None, len(wave)) for _ in wave]

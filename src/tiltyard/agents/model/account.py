@@ -40,7 +40,8 @@ class Purse:
             if key in self._used:
                 return False
             if self.requests is not None and self.spent_requests >= self.requests:
-                raise OutOfRequestsError(f"the {self.requests} requests are spent")
+                told = f"the {self.requests} requests are spent"
+                raise OutOfRequestsError(told if self.requests else "no requests are left")
             if self.cost is not None and self.spent_cost + max(1, most) > self.cost:
                 left = max(0, self.cost - self.spent_cost)
                 raise OutOfRequestsError(
