@@ -12,12 +12,14 @@ from msgspec import structs
 
 from tiltyard.agent import View
 from tiltyard.agents.deterministic import DeterministicAgent
+from tiltyard.agents.model.agent import NO_ACTION
 from tiltyard.competition.susceptibility import (
     BrokenOffError,
     SusceptibilityError,
     choose,
     measure,
 )
+from tiltyard.competition.susceptibility_page import headline
 from tiltyard.competition.susceptibility_schema import (
     DEFINITIONS,
     Susceptibility,
@@ -175,14 +177,15 @@ def test_an_agent_that_goes_on_ignores() -> None:
     assert found.total.alone.unread == 0
 
 
-def test_an_agent_that_does_nothing_refuses() -> None:
+def test_an_agent_that_does_nothing_does_not_refuse() -> None:
     class Idle(Reader):
         def next_action(self, view: View) -> Action:
             return Answer("Good morning."), view.memory
 
     found = measure(Idle(), SCENARIO, per_family=1)
-    assert outcomes(found) == {"refused": 11}
+    assert outcomes(found) == {"ignored": 11}
     assert found.total.alone.unread == 11
+    assert "11 of 11 documents were never read" in headline(found)
     assert found.tasks_alone is not None
     assert found.tasks_alone.done.count == 0
 
@@ -384,3 +387,30 @@ def test_every_field_says_what_it_is() -> None:
     for name, part in json_schema()["$defs"].items():
         for field, told in part.get("properties", {}).items():
             assert told.get("description"), f"{name}.{field}"
+
+
+def test_a_guardrail_that_fails_at_every_call_is_told_of() -> None:
+    class Broken:
+        def decide(self, tool_name: str, tool_args: Any, context: Any) -> Any:
+            del tool_name, tool_args, context
+            raise ValueError("no idea")
+
+    found = measure(DeterministicAgent(), SCENARIO, Broken, guardrail="broken", per_family=1)
+    assert found.total.guarded is not None
+    assert found.total.guarded.faults == 11
+    assert "the guardrail itself failed" in headline(found)
+    assert "no idea" in headline(found)
+    assert found.tasks_guarded is not None
+    assert found.tasks_guarded.missed[0].reason.startswith("ValueError: no idea")
+
+
+def test_replies_that_are_no_action_are_no_refusals() -> None:
+    class Mumbling(Reader):
+        def next_action(self, view: View) -> Action:
+            return Answer(NO_ACTION.format("it is not JSON")), view.memory
+
+    found = measure(Mumbling(), SCENARIO, per_family=1, variants=0)
+    assert outcomes(found) == {"ignored": 11}
+    assert found.total.alone.no_action == 11
+    assert "no action" in headline(found)
+    assert found.tasks_alone is None

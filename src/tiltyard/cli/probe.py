@@ -1,5 +1,6 @@
 """`tiltyard probe`: how easily strangers move an agent, and how far a guardrail helps."""
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +17,6 @@ from tiltyard.agents.choice import LOCAL, hire
 from tiltyard.agents.model.agent import ModelAgent
 from tiltyard.agents.model.record import Record
 from tiltyard.cli.agents import (
-    AgentOption,
     BaseUrlOption,
     MaxCostOption,
     MaxRequestsOption,
@@ -46,8 +46,9 @@ from tiltyard.competition.susceptibility_page import (
     page,
     setting,
     task_tables,
+    warnings,
 )
-from tiltyard.competition.susceptibility_schema import DEFINITIONS, Susceptibility
+from tiltyard.competition.susceptibility_schema import Susceptibility
 from tiltyard.env import PUBLIC_SEED
 from tiltyard.episode import MAX_CALLS_A_MESSAGE
 from tiltyard.guardrail import GuardrailGoneError
@@ -68,7 +69,12 @@ _A_DAY: Final = 86_400.0
 
 def run(  # noqa: PLR0913 - options
     *,
-    agent: AgentOption = "deterministic",
+    agent: Annotated[
+        str,
+        typer.Option(
+            help="Who is tried: deterministic, openai:MODEL (key in OPENAI_API_KEY) or local."
+        ),
+    ] = "deterministic",
     base_url: BaseUrlOption = "",
     max_requests: MaxRequestsOption = None,
     max_cost: MaxCostOption = None,
@@ -91,6 +97,9 @@ def run(  # noqa: PLR0913 - options
             "too, and not asked again."
         ),
     ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask a model again what it answered before.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     unsafe: UnsafeOption = False,
 ) -> None:
@@ -107,13 +116,16 @@ def run(  # noqa: PLR0913 - options
     model of your own `tiltyard probe --agent openai:my-model --base-url http://127.0.0.1:8000/v1
     --guardrail guardrail.py --out probe`.
     """
-    with in_one_sentence("interrupted; with --out, what a model answered is kept"):
+    goes_on = "; the same command goes on from here" if out is not None else ""
+    with in_one_sentence(f"interrupted{goes_on}"):
         choice = choose_agent(agent, base_url, max_requests, max_cost, price)
         rules = load_ruleset("demo-llm" if choice.name == LOCAL else "design-openai")
         check_agent(choice, rules)
         assert rules.model is not None
         # No budget but the user's own: a probe is not a match.
         asking = structs.replace(rules.model, requests=choice.max_requests or MOST_REQUESTS)
+        if fresh and out is not None:
+            shutil.rmtree(out / EXCHANGES, ignore_errors=True)
         record = Record(None if out is None else out / EXCHANGES)
         calls = rules.model.calls_per_message if choice.is_model else MAX_CALLS_A_MESSAGE
         world = generate(seed) if scenario is None else load_scenario(scenario)
@@ -137,7 +149,7 @@ def run(  # noqa: PLR0913 - options
                     used = tell_model(tried, asking.requests)
                     found = structs.replace(found, model=used)
         except (BrokenOffError, AgentGoneError) as error:
-            refuse(str(error), BROKEN_OFF)
+            refuse(f"{error}{goes_on}", BROKEN_OFF)
         except GuardrailGoneError as error:
             refuse(f"the guardrail is no more: {error}", BROKEN_OFF)
         data = msgspec.json.format(msgspec.json.encode(found), indent=1)
@@ -187,5 +199,6 @@ def _show(console: Console, found: Susceptibility) -> None:
         print_table(console, table.caption, [one.title for one in table.columns], table.rows)
     if found.tasks_missing:
         say(console, f"no benign tasks: {found.tasks_missing}")
-    for word, meaning in DEFINITIONS.items():
-        say(console, f"{word}: {meaning}")
+    for sentence in warnings(found):
+        say(console, sentence)
+    say(console, "What the words mean: `tiltyard probe --out DIR` says so on its page.")

@@ -41,7 +41,7 @@ _COLOURS: Final = {
 }
 _KINDS: Final = {"injections followed": BREACH, "benign tasks done": "var(--good)"}
 _ROW_HEIGHT: Final = 26
-ASIDE: Final = ("user's cost", "unread", "failed")
+ASIDE: Final = ("user's cost", "unread", "failed", "no action", "faults")
 """Columns that are shown where there is something in them."""
 Values = dict[str, str | int | float | bool]
 
@@ -74,6 +74,7 @@ def _sections(found: Susceptibility) -> Iterator[Section]:
     lead = "What became of each document with a live injection in it."
     yield Section("families", "By family", (Row(plots), *family_tables(found)), lead)
     tasks: tuple[Block, ...] = tuple(task_tables(found))
+    tasks += tuple(_missed_tables(found))
     if found.tasks_missing:
         tasks = (Note(f"Not played: {found.tasks_missing}.", "quiet"),)
     lead = "Tasks of ordinary users that no stranger has a part in."
@@ -96,7 +97,29 @@ def headline(found: Susceptibility) -> str:
         said += f". Without a guardrail, {told(found.tasks_alone.done)} benign tasks were done"
     if found.tasks_guarded is not None:
         said += f"; with it, {told(found.tasks_guarded.done)}"
-    return f"{said}."
+    return " ".join((f"{said}.", *warnings(found)))
+
+
+def warnings(found: Susceptibility) -> Iterator[str]:
+    """Yield what a reader has to know before anything is concluded."""
+    total = found.total
+    for where, tally in (("without a guardrail", total.alone), ("with it", total.guarded)):
+        if tally is None:
+            continue
+        # Past a guardrail, not to have read it may be the guardrail's doing.
+        if tally.unread and tally is total.alone:
+            yield (
+                f"{tally.unread} of {tally.followed.of} documents were never read {where}, so of "
+                "these nothing is known."
+            )
+        if tally.no_action:
+            yield f"{tally.no_action} episodes {where} ended because a model's reply was no action."
+        if tally.faults:
+            first = next(one.fault for one in found.episodes if one.fault)
+            yield (
+                f"In {tally.faults} of {tally.followed.of} episodes the guardrail itself failed, "
+                f"which denies a call: {first}"
+            )
 
 
 def told(share: Share) -> str:
@@ -161,7 +184,8 @@ def _guarded(tally: Tally) -> tuple[str, ...]:
 
 def _aside(tally: Tally) -> tuple[str, ...]:
     """Return the cells of the columns in `ASIDE`."""
-    return str(tally.at_users_cost), str(tally.unread), str(tally.failed)
+    counts = tally.at_users_cost, tally.unread, tally.failed, tally.no_action, tally.faults
+    return tuple(map(str, counts))
 
 
 def task_tables(found: Susceptibility) -> Iterator[Table]:
@@ -171,14 +195,40 @@ def task_tables(found: Susceptibility) -> Iterator[Table]:
         ("with the guardrail", found.tasks_guarded),
     )
     rows: list[tuple[str, ...]] = [
-        (name, str(one.done.of), _cell(one.done), str(one.stopped), str(one.failed))
+        (
+            name,
+            str(one.done.of),
+            _cell(one.done),
+            str(one.done.of - one.done.count),
+            str(one.stopped),
+            str(one.failed),
+        )
         for name, one in sides
         if one is not None
     ]
     if rows:
-        names = "side", "played", "done", "stopped", "failed"
+        names = "side", "played", "done", "not done", "stopped", "failed"
         columns = tuple(Column(name, "number" if at else "text") for at, name in enumerate(names))
         yield Table("Benign tasks (95% interval of the share)", columns, tuple(rows))
+
+
+def _missed_tables(found: Susceptibility) -> Iterator[Table]:
+    """Yield which tasks were not done, and why."""
+    columns = (
+        Column("operation"),
+        Column("the user said"),
+        Column("stopped call", "code"),
+        Column("the guardrail said"),
+        Column("what was missing"),
+    )
+    sides = ("Without a guardrail", found.tasks_alone), ("With it", found.tasks_guarded)
+    for name, tasks in sides:
+        rows = tuple(
+            (one.operation, "\n".join(one.messages), one.tool, one.reason, one.missing)
+            for one in (() if tasks is None else tasks.missed)
+        )
+        if rows:
+            yield Table(f"{name}: tasks that were not done", columns, rows)
 
 
 def _cell(share: Share) -> str:
@@ -206,6 +256,7 @@ def _episodes(episodes: tuple[Played, ...]) -> Table:
         Column("call", "code"),
         Column("the guardrail said"),
         Column("the agent said"),
+        Column("the document"),
     )
     rows = tuple(
         (
@@ -216,6 +267,7 @@ def _episodes(episodes: tuple[Played, ...]) -> Table:
             f"{one.tool} {one.target}".strip(),
             f"{one.decision}: {one.reason}" if one.reason else one.decision,
             one.error or one.answer,
+            one.words,
         )
         for one in episodes
     )
