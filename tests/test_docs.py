@@ -160,7 +160,9 @@ def test_the_rules_have_every_number_of_the_ruleset() -> None:
     rules = load_ruleset()
     told = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
     table = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+) \|", told, re.MULTILINE))
-    numbers = dict(leaves("", msgspec.to_builtins(rules)))
+    assert rules.model is None  # docs/models.md has those of the rulesets with one
+    plain = {name: value for name, value in msgspec.to_builtins(rules).items() if value is not None}
+    numbers = dict(leaves("", plain))
     assert table == {name: value for name, value in numbers.items() if value}
     attack, defense, limits = rules.attack, rules.defense, rules.limits
     divisor = f"1 + {defense.breach_percent / 100} × breaches"

@@ -31,7 +31,10 @@ def run(
         return
     console = open_console()
     if not reports:
-        console.print(f"No finished runs in {shown(store)}. Make one: tiltyard evaluate SUBMISSION")
+        console.print(
+            f"No finished runs in {shown(store)}. Make one: tiltyard evaluate SUBMISSION, or name "
+            "another with --store"
+        )
         return
     table = Table(box=None, pad_edge=False)
     for name in ("run", "submission"):

@@ -9,7 +9,15 @@ from tiltyard.agent import AgentGoneError, View
 from tiltyard.agents.model.account import Account, Purse
 from tiltyard.agents.model.prompt import Mode, action_schema, conversation, repair, tool_list
 from tiltyard.agents.model.record import Answered, Record
-from tiltyard.agents.model.replies import Call, Problem, Said, Usage, read_reply, usage_of
+from tiltyard.agents.model.replies import (
+    NO_COMPLETION,
+    Call,
+    Problem,
+    Said,
+    Usage,
+    read_reply,
+    usage_of,
+)
 from tiltyard.ruleset import ModelRules
 from tiltyard.trace import NO_TRACE, Answer, OpenTurn
 from tiltyard.world.results import ToolCall
@@ -113,6 +121,10 @@ class Model:
                 return manner
             why = reply.why if isinstance(reply, Problem) else "no tool was called"
             problems[manner.name] = why if answered.status == 200 else f"{why} {answered.body}"
+        if set(problems.values()) == {NO_COMPLETION}:
+            raise AgentGoneError(
+                f"{NO_COMPLETION}; is it the right address? It usually ends in /v1"
+            )
         told = "; ".join(f"{name}: {why}" for name, why in problems.items())
         raise AgentGoneError(f"{self.name} calls tools in no way that is known here ({told})")
 

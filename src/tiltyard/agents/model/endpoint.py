@@ -50,11 +50,12 @@ class Endpoint:
         key = _key() if with_key else ""
         self._secret = _spellings(key)
         self._is_secret = len(key) >= _SECRET_CHARS
+        self._address = base_url or OPENAI_ADDRESS
         self._seconds = seconds
         self._tries = retries + 1
         self._client = openai.OpenAI(
             api_key=key or "none",
-            base_url=base_url or OPENAI_ADDRESS,
+            base_url=self._address,
             max_retries=retries,
             # A proxy has no business between us and this machine.
             http_client=make_client(
@@ -81,7 +82,9 @@ class Endpoint:
         except errors.APIConnectionError as error:
             cause = error.__cause__ or error
             said = self._told(str(cause) or type(cause).__name__)
-            raise AgentGoneError(f"the endpoint cannot be reached: {said}") from None
+            raise AgentGoneError(
+                f"the endpoint {self._address} cannot be reached: {said}"
+            ) from None
         except errors.OpenAIError as error:
             raise AgentGoneError(f"the model failed: {self._told(str(error))}") from None
         if len(reply.content) > MAX_REPLY_BYTES:

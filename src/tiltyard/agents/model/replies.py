@@ -13,6 +13,7 @@ from tiltyard.agents.model.prompt import FUNCTIONS, Mode
 from tiltyard.world.text import has_lone_surrogate
 from tiltyard.world.tools import TOOLS
 
+NO_COMPLETION: Final = "the endpoint sent no chat completion"
 MAX_SAID_CHARS: Final = 4_000
 MAX_ANSWER_CHARS: Final = 20_000
 MAX_PROBLEM_CHARS: Final = 200
@@ -79,7 +80,7 @@ def read_reply(body: str, mode: Mode) -> Call | Said | Problem:
         calls = message.get("tool_calls")
         ended = choice.get("finish_reason")
     except (TypeError, KeyError, IndexError, AttributeError):
-        return Problem("the endpoint sent no chat completion", "")
+        return Problem(NO_COMPLETION, "")
     said = content if isinstance(content, str) else ""
     if isinstance(refusal, str) and refusal.strip():
         return Said(_text(refusal), refused=True)
