@@ -131,7 +131,7 @@ class SearchRules(Struct, frozen=True, forbid_unknown_fields=True):
     vocabulary: VocabularyRules
 
 
-class Ruleset(Struct, frozen=True, forbid_unknown_fields=True):
+class Ruleset(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     version: int
     attack: AttackRules
