@@ -217,12 +217,19 @@ def read_ruleset(text: str) -> Ruleset:
     """Read a ruleset from TOML. One that `extends` a shipped one says what is different in it."""
     try:
         ruleset = msgspec.convert(_whole(text), Ruleset)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except RecursionError:
+        raise RulesetError("not a ruleset: it is nested too deeply") from None
+    except (ValueError, msgspec.ValidationError) as error:
         raise RulesetError(f"not a ruleset: {error}") from None
+    check_ruleset(ruleset)
+    return ruleset
+
+
+def check_ruleset(ruleset: Ruleset) -> None:
+    """Raise if the numbers of a ruleset make no match."""
     problem = next(_problems(ruleset), None)
     if problem is not None:
         raise RulesetError(f"not a ruleset: {problem}")
-    return ruleset
 
 
 def _whole(text: str) -> dict[str, Any]:
@@ -258,6 +265,8 @@ def _problems(ruleset: Ruleset) -> Iterator[str]:
             value = getattr(table, name)
             if value < 1:
                 yield f"`{name}` is {value}, and must be at least 1"
+    if ruleset.model is not None and ruleset.model.seconds > _MOST_SECONDS:
+        yield f"`seconds` is {ruleset.model.seconds}, and must be at most {_MOST_SECONDS}"
     for name, value in (
         ("points_per_cell", attack.points_per_cell),
         ("breach_percent", defense.breach_percent),
@@ -292,6 +301,7 @@ def _search_problems(search: SearchRules) -> Iterator[str]:
                 yield f"the phrase {phrase!r} has a slot {slot!r}, which nothing fills"
 
 
+_MOST_SECONDS: Final = 86_400
 _MODEL_COUNTS: Final = (
     "steps",
     "max_candidates",

@@ -166,6 +166,7 @@ def verify_report(
     scenario: ScenarioOption = None,
     key: KeyOption = None,
     store: StoreOption = DEFAULT_STORE,
+    unsafe: UnsafeOption = False,
 ) -> None:
     """Play a report's run again, and compare the digests and every figure.
 
@@ -176,7 +177,7 @@ def verify_report(
     Exit codes: 0 the same, 1 different, 2 something about the command is wrong.
     """
     with in_one_sentence():
-        _play_again(find_report(report, Store(store)), store, scenario, key)
+        _play_again(find_report(report, Store(store)), store, scenario, key, unsafe=unsafe)
 
 
 def replay_match(
@@ -185,6 +186,7 @@ def replay_match(
     scenario: ScenarioOption = None,
     key: KeyOption = None,
     store: StoreOption = DEFAULT_STORE,
+    unsafe: UnsafeOption = False,
 ) -> None:
     """Play a match with a language model again, from its record: no server and no network.
 
@@ -200,14 +202,16 @@ def replay_match(
                 "agent is played again by `tiltyard verify`",
                 WRONG_USE,
             )
-        _play_again(path, store, scenario, key)
+        _play_again(path, store, scenario, key, unsafe=unsafe)
 
 
-def _play_again(path: Path, store: Path, scenario: Path | None, key: Path | None) -> None:
+def _play_again(
+    path: Path, store: Path, scenario: Path | None, key: Path | None, *, unsafe: bool
+) -> None:
     secret = None if key is None else read_key(key)
     own = None if scenario is None else load_scenario(scenario)
     with Bars() as bars:
-        verified = verify(path, Store(store), scenario=own, key=secret, watcher=bars)
+        verified = verify(path, Store(store), scenario=own, key=secret, unsafe=unsafe, watcher=bars)
     if not verified.same:
         typer.echo(f"different: the report says {shown(verified.expected)}", err=True)
         typer.echo(f"           played again    {verified.found}", err=True)

@@ -270,7 +270,6 @@ class _Run:
                         report=tell,
                         log=log,
                         attack=attack,
-                        salt=job.submission.digest,
                     )
                 )
         with ExitStack() as stack:

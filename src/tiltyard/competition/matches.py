@@ -5,6 +5,7 @@ the benign suite is played past it. In offense, an attack goes against the optim
 end with the judge, which replays everything in worlds of its own.
 """
 
+import secrets
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, Final
@@ -94,12 +95,13 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     report: Report = quietly,
     log: Log[list[Played]] | None = None,
     attack: Attack | None = None,
-    salt: str = "",
+    salt: str | None = None,
 ) -> DefenseMatch:
     """Play the baseline attacker, or another, and the benign suite against a guardrail.
 
     With the log of a match that was interrupted, the search goes on behind its last epoch. What
-    is judged, compared and benign is played in an order that `salt` has a part in, and no result.
+    is judged, compared and benign is played in an order that nobody knows, unless a `salt` is
+    given to draw it from; no result depends on it.
     """
     _check_guardrail(make_guardrail)
     for name, number in (("steps", steps), ("workers", workers)):
@@ -129,7 +131,8 @@ def play_defense(  # noqa: PLR0913 - a match has that many sides
     sampled = _sample(scenario, exploration, ruleset, key)
     tasks = draw_suite(scenario, key, ruleset.defense.variants)
     between = _Between(scenario, make_guardrail, ruleset, key)
-    draw = Draw("order", ruleset.id, scenario.digest, key, salt)
+    # Drawn anew each time: a guest knows its own bytes and the rules, and could work it out.
+    draw = Draw("order", secrets.token_hex(16) if salt is None else salt)
     between.spread(sampled, tasks, len(candidates), draw)
     # From here on a process plays one episode, be it judged, compared or benign: none of them
     # can tell which it is but by what is said in it. It may know the time, so all are mixed.

@@ -30,11 +30,12 @@ from tiltyard.isolation.submissions import (
 )
 from tiltyard.reporting.html import render
 from tiltyard.reporting.schema import Report, write_report
-from tiltyard.ruleset import Ruleset
+from tiltyard.ruleset import Ruleset, check_ruleset
 from tiltyard.world.scenario import Scenario
 
 TRACKS: Final[dict[str, Track]] = {"offense": "attack", "defense": "guardrail"}
 ASKED: Final = "asked.json"
+MAX_ASKED_BYTES: Final = 1 << 20
 LOGS: Final = "logs"
 _BY_CHANCE: Final = ("deadline", "died", "agent")
 
@@ -107,12 +108,20 @@ def record_of(directory: Path, *, official: bool) -> Path:
 
 def read_request(directory: Path) -> Request:
     """Return what was asked for when a run was played."""
+    path = directory / ASKED
     try:
-        return msgspec.json.decode((directory / ASKED).read_bytes(), type=Request)
+        if path.is_symlink() or path.stat().st_size > MAX_ASKED_BYTES:
+            raise StoreError(f"{path} is not what Tiltyard wrote")
+        request = msgspec.json.decode(path.read_bytes(), type=Request)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise StoreError(
             f"{directory} has no {ASKED}: a report is played again from the directory of its run"
         ) from None
+    check_ruleset(request.ruleset)
+    request.agent.check()
+    if not {*request.tracks} <= TRACKS.keys():
+        raise StoreError(f"{path} names a track that is none")
+    return request
 
 
 def make_job(
@@ -239,15 +248,21 @@ class Verified(Struct, frozen=True):
         return self.expected == self.found and not self.different
 
 
-def verify(
+def verify(  # noqa: PLR0913 - all but two are for those who want something else
     path: Path,
     store: Store,
     *,
     scenario: Scenario | None = None,
     key: Key | None = None,
+    unsafe: bool = False,
     watcher: Watcher | None = None,
 ) -> Verified:
-    """Play the run of a report again from its directory, and compare."""
+    """Play the run of a report again from its directory, and compare.
+
+    The directory may be a stranger's: whether there is a jail is for whoever verifies to say.
+    """
+    if not unsafe and probe().level is Level.C:
+        raise NoJailError("this machine cannot confine a stranger's code")
     report = load_report(path)
     directory = path.parent
     request = read_request(directory)
@@ -264,24 +279,53 @@ def verify(
         again = structs.replace(
             request, submission=str(directory / "submission"), opponent=opponent
         )
-        job = make_job(again, scratch, scenario, key)
+        job = _as_named(make_job(again, scratch, scenario, key), report)
         if job.submission.digest != report.submission.digest:
             raise StoreError(f"{directory / 'submission'} is not the submission of this report")
         # A model cannot be asked the same again: it is played from the record alone.
         records = Records(record_of(directory, official=key is not None), closed=True)
-        done = evaluate(job, records=records, unsafe=request.unsafe, watcher=watcher).report
+        done = evaluate(job, records=records, unsafe=unsafe, watcher=watcher).report
     played = restricted(done) if report.restricted else done
-    told, found = _figures(report), _figures(played)
+    told, found = (_figures(one, report, played) for one in (report, played))
     different = sorted(name for name in {*told, *found} if told.get(name) != found.get(name))
     broken = tuple(failure.message for failure in done.failures)
     return Verified(report.digest, done.digest, tuple(different), broken)
 
 
-def _figures(report: Report) -> dict[str, Any]:
-    """Return everything in a report that is a result, by name; names of files are none."""
-    figures: dict[str, Any] = {"final_score": report.final_score}
-    for name, part in (("attack", report.attack), ("defense", report.defense)):
+def _as_named(job: Job, report: Report) -> Job:
+    """Return a job under the names that its report has: in a run's directory all are called alike.
+
+    A rung's name says which one it is, so that stays.
+    """
+    setting = report.setting
+    opponents: dict[str, Opponent] = {}
+    for field, name in (
+        ("guardrail_opponent", setting.offense_opponent),
+        ("attack_opponent", setting.defense_opponent),
+    ):
+        opponent: Opponent = getattr(job, field)
+        if opponent.submission is not None:
+            opponent = structs.replace(opponent, name=name)
+        opponents[field] = opponent
+    submission = structs.replace(job.submission, name=report.submission.name)
+    return structs.replace(job, submission=submission, **opponents)
+
+
+_NOT_FIGURES: Final = ("isolation", "seconds", "notes", "restricted", "digest")
+"""Of a report: where and how fast it was played, and what is compared by itself."""
+
+
+def _figures(report: Report, before: Report, after: Report) -> dict[str, Any]:
+    """Return everything that a report says, by name, but the circumstances of its making."""
+    left_out = {*_NOT_FIGURES}
+    if before.isolation.level != after.isolation.level:
+        left_out |= {"comparable", "not_comparable_because"}
+    if before.setting.packages != after.setting.packages:
+        # Other packages are here than there. That may be why something differs, and is no forgery.
+        left_out |= {"run_id", "setting.packages"}
+    figures = structs.asdict(report)
+    for name in ("attack", "defense", "setting"):
+        part = figures.pop(name)
         if part is not None:
             figures |= {f"{name}.{field}": value for field, value in structs.asdict(part).items()}
-            del figures[f"{name}.opponent"]
-    return figures
+    return {name: value for name, value in figures.items() if name not in left_out}

@@ -67,7 +67,8 @@ class Store:
         What is left of an earlier attempt stays, unless it is to be fresh.
         """
         directory = self.directory(run_id)
-        _refuse_links(directory, directory / "submission", directory / "run.log")
+        places = "submission", "run.log", EXCHANGES, FULL
+        _refuse_links(directory, *(directory / place for place in places))
         if fresh and directory.exists():
             shutil.rmtree(directory)
         directory.mkdir(exist_ok=True)

@@ -13,18 +13,20 @@ from typing import Any, Final, Self
 import httpx2
 
 MAX_CONNECT_SECONDS: Final = 10.0
+_EVERYWHERE: Final = ("http://", "https://", "all://")
 
 
 class BoundedClient(httpx2.Client):
     """Reads at most so many bytes of a reply, for at most so long, and follows no redirect."""
 
-    def __init__(self, seconds: float, most: int, *, trust_env: bool) -> None:
+    def __init__(self, seconds: float, most: int, *, proxies: bool) -> None:
         super().__init__(
             follow_redirects=False,
             timeout=httpx2.Timeout(seconds, connect=min(MAX_CONNECT_SECONDS, seconds)),
             # Each request has a connection of its own, which is ended when its time is over.
             limits=httpx2.Limits(max_keepalive_connections=0),
-            trust_env=trust_env,
+            # Those of the environment, which may also name certificates to be trusted.
+            mounts=None if proxies else dict.fromkeys(_EVERYWHERE),
             headers={"Accept-Encoding": "identity"},
             event_hooks={"response": [self._bound]},
         )
@@ -47,6 +49,8 @@ class BoundedClient(httpx2.Client):
     def _bound(self, response: httpx2.Response) -> None:
         # A body that was packed all the same stays packed: who knows how large it is.
         response.headers.pop("Content-Encoding", None)
+        # Nor does a server choose how its words are read: some of Python's codecs read no text.
+        response.headers["Content-Type"] = "application/json"
         response.stream = _BoundedBody(response.stream, self._most)
 
 

@@ -8,6 +8,7 @@ would go along.
 
 import os
 import re
+from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -59,7 +60,7 @@ class Endpoint:
             max_retries=retries,
             # A proxy has no business between us and this machine.
             http_client=make_client(
-                seconds, MAX_REPLY_BYTES + 1, trust_env=not _is_loopback(base_url)
+                seconds, MAX_REPLY_BYTES + 1, proxies=not _is_loopback(base_url)
             ),
         )
 
@@ -85,8 +86,10 @@ class Endpoint:
             raise AgentGoneError(
                 f"the endpoint {self._address} cannot be reached: {said}"
             ) from None
-        except errors.OpenAIError as error:
-            raise AgentGoneError(f"the model failed: {self._told(str(error))}") from None
+        except Exception as error:  # noqa: BLE001
+            # Whatever else the client makes of what an endpoint says.
+            said = f"{type(error).__name__}: {self._told(str(error))}"
+            raise AgentGoneError(f"the model failed: {said}") from None
         if len(reply.content) > MAX_REPLY_BYTES:
             return TOO_LARGE
         text = reply.content.decode("utf-8", "replace")
@@ -139,7 +142,8 @@ def _key() -> str:
 
 def _spellings(key: str) -> re.Pattern[str] | None:
     """Return what finds a key, also where it stands in JSON."""
-    one = (rf"(?:\\?{re.escape(c)}|\\u{ord(c):04x})" for c in key)
+    # Any number of backslashes: JSON may stand within JSON.
+    one = (rf"\\*(?:{re.escape(c)}|\\u{ord(c):04x})" for c in key)
     return re.compile("".join(one), re.IGNORECASE) if key else None
 
 
@@ -176,7 +180,11 @@ def check_key(base_url: str) -> None:
 
 
 def _is_loopback(base_url: str) -> bool:
-    return (urlsplit(base_url).hostname or "") in ("127.0.0.1", "::1", "localhost")
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _client_packages() -> tuple[Any, Any]:

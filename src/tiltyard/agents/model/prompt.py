@@ -50,12 +50,15 @@ _TAGS: Final = (
     # Numbered ones.
     *(r"unused_?\d+", r"extra_id_\d+", r"special_\d+", r"reserved_\d+"),
     r"reserved_special_token_\d+",
+    # Families with names of their own.
+    *("beginning_of_sentence", "end_of_sentence", "role", "toolcall", "img_context", "ref"),
+    *(r"seed:\w+", r"_\w+", r"longcat_\w+", r"mask:\d+"),
 )
 _BRACKETS: Final = (
     *("INST", "SYSTEM_PROMPT", "AVAILABLE_TOOLS", "TOOL_CALLS", "TOOL_RESULTS", "TOOL_CONTENT"),
     *("ARGS", "CALL_ID", "THINK", "MODEL_SETTINGS", "IMG", "IMG_BREAK", "IMG_END", "AUDIO"),
     *("BEGIN_AUDIO", "TRANSCRIBE", "PREFIX", "MIDDLE", "SUFFIX", "gMASK", "sMASK", "MASK"),
-    *("BOS", "EOS", "EOT", "PAD", "UNK", "CLS", "SEP"),
+    *("BOS", "EOS", "EOT", "PAD", "UNK", "CLS", "SEP", r"UNUSED_TOKEN_\d+"),
 )
 _BAR: Final = r"[|\uff5c]"
 _RESERVED: Final = re.compile(
@@ -63,6 +66,8 @@ _RESERVED: Final = re.compile(
     rf"<(?={_BAR})|(?<={_BAR})>"
     rf"|<(?=/?(?:{'|'.join(_TAGS)})/?>)"
     r"|<(?=</?SYS>>)"
+    # [|system|] and ]~b], ]~!b[, [e~[.
+    rf"|\[(?={_BAR})|(?<={_BAR})\]|\](?=~!?\w*[\[\]])|\[(?=\w~\[)"
     rf"|\[(?=/?(?:{'|'.join(_BRACKETS)})\])",
     re.IGNORECASE,
 )
@@ -74,7 +79,13 @@ def harmless(text: str) -> str:
 
     A blank is put into each, so a reader still sees what stood there.
     """
-    return _RESERVED.sub(lambda found: f"{found[0]} " if found[0] != ">" else " >", text)
+    return _RESERVED.sub(_with_a_blank, text)
+
+
+def _with_a_blank(found: re.Match[str]) -> str:
+    at, text = found.start(), found.string
+    closes = found[0] in ">]" and at > 0 and re.match(_BAR, text[at - 1])
+    return f" {found[0]}" if closes else f"{found[0]} "
 
 
 def conversation(trace: Trace, owner: str, mode: Mode, output_chars: int) -> list[Message]:
@@ -134,7 +145,7 @@ def _as_words(event: Event, output_chars: int) -> list[Message]:
 
     Many templates know no other roles than the user's and the assistant's.
     """
-    action = {"tool": event.call.tool, "arguments": event.call.plain_args()}
+    action = {"tool": event.call.tool, "arguments": _shown_args(event, output_chars)}
     result = f"Result of {event.call.tool}: {_result(event, output_chars)}"
     return [
         {"role": "assistant", "content": harmless(_json({"action": action}))},
@@ -144,7 +155,7 @@ def _as_words(event: Event, output_chars: int) -> list[Message]:
 
 def _as_tool_call(event: Event, output_chars: int) -> list[Message]:
     name = f"call_{event.index}"
-    arguments = harmless(_json(event.call.plain_args()))
+    arguments = harmless(_json(_shown_args(event, output_chars)))
     function = {"name": function_name(event.call.tool), "arguments": arguments}
     return [
         {
@@ -161,6 +172,12 @@ def _as_tool_call(event: Event, output_chars: int) -> list[Message]:
 
 
 _TOLD: Final = {Mode.STRUCTURED: _as_words, Mode.TOOLS: _as_tool_call}
+
+
+def _shown_args(event: Event, most: int) -> dict[str, str | int | None]:
+    """Return a call's arguments, cut: long ones would be in every later request, too."""
+    args = event.call.plain_args()
+    return {name: cut(one, most) if isinstance(one, str) else one for name, one in args.items()}
 
 
 def _result(event: Event, output_chars: int) -> str:

@@ -152,6 +152,9 @@ def _arguments(tool: str, given: object) -> dict[str, str | int]:
         elif type(value) is not (int if parameter.number else str):
             kind = "a whole number" if parameter.number else "a string"
             raise _NotAnActionError(f"{parameter.name!r} must be {kind}")
+        elif isinstance(value, str) and len(value) > parameter.max_chars:
+            most = parameter.max_chars
+            raise _NotAnActionError(f"{parameter.name!r} is longer than {most:,} characters")
         else:
             args[parameter.name] = value
     unknown = given.keys() - {parameter.name for parameter in TOOLS[tool].parameters}
