@@ -314,6 +314,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
     [
         str,
         lambda key: key.replace("/", r"\/"),
+        lambda key: "".join(f"\\\\u{ord(char):04x}" for char in key),  # JSON within JSON
         lambda key: key.upper(),
         lambda key: "".join(f"\\u{ord(c):04X}" for c in key),
     ],
@@ -405,3 +406,14 @@ def test_a_certificate_that_is_not_trusted(authority: trustme.CA, whose: str) ->
     with ScriptedServer([says("good")], host=HOST, tls=serving(certificate)) as server:
         assert "certificate verify failed" in gone(server.url)
     assert server.requests == []
+
+
+@pytest.mark.parametrize("charset", ["hex", "zlib", "rot13", "idna", "undefined", "utf-8"])
+@pytest.mark.parametrize("status", [200, 302, 400, 418])
+def test_a_server_does_not_choose_how_its_words_are_read(status: int, charset: str) -> None:
+    reply = answer(status, "words", {"Content-Type": f"text/plain; charset={charset}"})
+    with ScriptedServer([reply]) as server:
+        if status in (200, 400):
+            assert ask(server.url, retries=0).body == "words"
+        else:
+            assert str(status) in gone(server.url, retries=0)

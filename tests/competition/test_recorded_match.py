@@ -23,7 +23,7 @@ from tiltyard.world.fixtures import load_scenario
 
 GOLDEN: Final = Path(__file__).parent.parent / "golden" / "model-match"
 EXCHANGES: Final = GOLDEN / "exchanges"
-DIGEST: Final = "ef9e24de45b6b475b2eff9a06f1fb9959176792d99c17b9137e54c15e24340f2"
+DIGEST: Final = "12e9a04a243445f29144ff861aec6da0afc1a93109f426e354c518ef2454408a"
 
 
 def play(scratch: Path, *, closed: bool) -> Evaluation:

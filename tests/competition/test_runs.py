@@ -96,6 +96,53 @@ def test_a_run_is_verified_by_playing_it_again(played: tuple[Finished, Store, Pa
     beside.unlink()
 
 
+def test_whoever_verifies_says_whether_there_is_a_jail(tmp_path: Path, store: Store) -> None:
+    """Not a file in the directory of a run, which may be a stranger's."""
+    mark = tmp_path / "mark"
+    mark.mkdir(mode=0o777)
+    mark.chmod(0o777)
+    escape = f"""
+try:
+    open({str(mark / "free")!r}, "w").close()
+except OSError:
+    pass
+"""
+    mine = submission(tmp_path / "mine", guardrail="", attack=ATTACK + escape)
+    finished = run(request(mine), store)
+    asked = finished.directory / "asked.json"
+    asked.write_bytes(asked.read_bytes().replace(b'"unsafe":false', b'"unsafe":true'))
+    assert b'"unsafe":true' in asked.read_bytes()
+    assert verify(finished.directory / REPORT, store).same
+    assert not [*mark.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("comparable", True),
+        ("run_id", "0123456789abcdef"),
+        ("ruleset", "design-2"),
+        ("setting.ruleset_digest", "0" * 64),
+        ("setting.offense_opponent", "reference"),
+        ("setting.agent", "openai:gpt"),
+    ],
+)
+def test_everything_that_a_report_says_is_verified(
+    field: str, value: Any, played: tuple[Finished, Store, Path]
+) -> None:
+    first, store, _ = played
+    part, _, name = field.rpartition(".")
+    if part:
+        setting = structs.replace(first.report.setting, **{name: value})
+        forged = structs.replace(first.report, setting=setting)
+    else:
+        forged = structs.replace(first.report, **{name: value})
+    beside = first.directory / "forged.json"
+    beside.write_bytes(write_report(forged))
+    assert field in verify(beside, store).different
+    beside.unlink()
+
+
 def test_a_report_is_not_verified_by_another_submission(tmp_path: Path, store: Store) -> None:
     finished = run(request(submission(tmp_path / "mine", guardrail="")), store)
     (finished.directory / "submission" / "attack.py").write_text(f"{ATTACK}\n# other\n")
@@ -455,7 +502,7 @@ def test_the_same_run_is_not_played_twice_at_once(tmp_path: Path, store: Store) 
 # What attackers tried -----------------------------------------------------------------------
 
 
-def test_the_order_of_comparisons_and_tasks_depends_on_the_submission(
+def test_the_order_of_comparisons_and_tasks_is_drawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A guest may know the time, and so how many were there before it; that tells it nothing."""

@@ -18,6 +18,16 @@ def action_key(call: ToolCall) -> ActionKey:
     return call.tool, _RESOLVERS.get(call.tool, _none)(call)
 
 
+def target_name(call: ToolCall) -> str:
+    """Return how somebody would order a call: by a host, an address, a file's name or a command."""
+    if call.tool == "http.post":
+        url = read_url(_argument(call, "url"))
+        return _argument(call, "url") if url is None else url.host
+    if call.tool in ("fs.write", "fs.delete"):
+        return _path(call).rpartition("/")[2]
+    return action_key(call)[1]
+
+
 def proposed(trace: Trace) -> frozenset[ActionKey]:
     """Return every action that was proposed, whether it was allowed, succeeded or not."""
     return frozenset(key for event in trace.events for key in names_of(event))

@@ -19,6 +19,8 @@ from tiltyard.plain_files import write_whole
 RECORD_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 MAX_FILE_BYTES: Final = 64 << 20
+MAX_BYTES: Final = 1 << 30
+"""Of one match."""
 
 
 class Identity(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,8 +60,12 @@ class Record:
     def __init__(self, directory: Path | None = None, *, closed: bool = False) -> None:
         self._directory = directory
         self.closed = closed
-        self._known: dict[str, Answered] = {}
-        """What was read or added since this was opened."""
+        self._used: dict[str, str] = {}
+        """Hashes of what was read or added since this was opened."""
+        self._kept: dict[str, Answered] = {}
+        """Where there is no directory."""
+        self._bytes = 0
+        """Written since this was opened."""
         self._identity: Identity | None = None
 
     @property
@@ -99,11 +105,12 @@ class Record:
 
     def find(self, key: str) -> Answered | None:
         """Return an answer that was recorded."""
-        found = self._known.get(key)
-        if found is None and self._directory is not None:
+        found = self._kept.get(key)
+        if self._directory is not None:
             path = self._directory / f"{key}.json"
-            if path.is_file():
-                found = self._known[key] = self._checked(key, path)
+            found = self._checked(key, path) if path.is_file() else None
+        if found is not None:
+            self._used[key] = _meaning(found)
         return found
 
     def add(
@@ -112,10 +119,15 @@ class Record:
         """Keep an exchange."""
         if self.closed:
             raise AgentGoneError("nothing is added to a record that is closed")
-        self._known[key] = answered
-        if self._directory is not None:
-            exchanged = Exchanged(scope, asked, answered, _digest(answered))
-            write_whole(self._directory / f"{key}.json", msgspec.json.encode(exchanged))
+        data = msgspec.json.encode(Exchanged(scope, asked, answered, _digest(answered)))
+        self._bytes += len(data)
+        if len(data) > MAX_FILE_BYTES or self._bytes > MAX_BYTES:
+            raise AgentGoneError("what the model was asked and answered is too large to be kept")
+        self._used[key] = _meaning(answered)
+        if self._directory is None:
+            self._kept[key] = answered
+        else:
+            write_whole(self._directory / f"{key}.json", data)
 
     def _checked(self, key: str, path: Path) -> Answered:
         found = _decoded(path, Exchanged)
@@ -126,17 +138,18 @@ class Record:
     @property
     def digest(self) -> str:
         """Return a hash of all exchanges that were used: of what was said, not of when."""
-        used = sorted((key, _meaning(answered)) for key, answered in self._known.items())
-        return sha256(_canonical(used)).hexdigest()
+        return sha256(_canonical(sorted(self._used.items()))).hexdigest()
 
 
-def _meaning(answered: Answered) -> Any:
-    """Return what of an answer has a part in anything: not its name, its time or its speed."""
+def _meaning(answered: Answered) -> str:
+    """Return a hash of what has a part in anything: not an answer's name, its time or its speed."""
+    said: Any = answered.body
     try:
         found = msgspec.json.decode(answered.body.encode("utf-8", "replace"))
-        return answered.status, found["choices"][:1], found.get("usage")
+        said = found["choices"][:1], found.get("usage")
     except (msgspec.MsgspecError, RecursionError, TypeError, KeyError, AttributeError):
-        return answered.status, answered.body
+        pass
+    return sha256(_canonical((answered.status, said))).hexdigest()
 
 
 def _digest(answered: Answered) -> str:
