@@ -16,7 +16,7 @@ from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.local import LocalModelError, LocalServer
 from tiltyard.agents.model.account import Account, Price, Purse
 from tiltyard.agents.model.agent import Model, ModelAgent
-from tiltyard.agents.model.endpoint import Endpoint, address_of, check_address
+from tiltyard.agents.model.endpoint import Endpoint, address_of, check_address, check_key
 from tiltyard.agents.model.record import Identity, Record
 from tiltyard.ruleset import ModelRules
 
@@ -44,6 +44,14 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def is_model(self) -> bool:
         return self.name != DETERMINISTIC
+
+    def check_key(self) -> None:
+        """Raise if there is no key where one is needed. For what was played before, none is."""
+        if self.name.startswith(OPENAI):
+            try:
+                check_key(self.base_url)
+            except AgentGoneError as error:
+                raise AgentChoiceError(str(error)) from None
 
     def in_full(self) -> "AgentChoice":
         """Return the same with the address that the environment gives: a report has to know it."""

@@ -4,10 +4,8 @@ from typing import Annotated, Final
 
 import typer
 
-from tiltyard.agent import AgentGoneError
-from tiltyard.agents.choice import DETERMINISTIC, OPENAI, AgentChoice, AgentChoiceError
+from tiltyard.agents.choice import DETERMINISTIC, AgentChoice, AgentChoiceError
 from tiltyard.agents.model.account import MICRO, Price
-from tiltyard.agents.model.endpoint import check_key
 from tiltyard.ruleset import Ruleset, find_ruleset
 
 AgentOption = Annotated[
@@ -56,11 +54,6 @@ def choose_agent(
 def check_agent(choice: AgentChoice, rules: Ruleset) -> None:
     """Refuse what cannot be had together, before anything is begun."""
     choice.check()
-    if choice.name.startswith(OPENAI):
-        try:
-            check_key(choice.base_url)
-        except AgentGoneError as error:
-            raise AgentChoiceError(str(error)) from None
     if choice.is_model and rules.model is None:
         raise AgentChoiceError(
             f"the ruleset {rules.id} has no [model] table, which says what a model may be asked; "

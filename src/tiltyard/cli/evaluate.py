@@ -272,7 +272,8 @@ def _scores(report: Report) -> Table:
             "offense",
             f"{attack.score:.2f}",
             Text(
-                f"raw {attack.raw:g}: {attack.cores:g} cores, {attack.unique_cells:g} cells, "
+                f"raw {attack.raw:g}: {_many(attack.cores, 'core')}, "
+                f"{_many(attack.unique_cells, 'cell')}, "
                 f"against {shown(attack.opponent)}\nfindings: {by or 'none'}"
                 + "".join(f"\n{_model(one)}" for one in attack.models)
             ),
@@ -287,7 +288,7 @@ def _scores(report: Report) -> Table:
         table.add_row(
             "defense",
             f"{defense.score:.2f}",
-            f"{defense.breaches:g} breaches: {by or 'none'}\n"
+            f"{_many(defense.breaches, 'breach', 'es')}: {by or 'none'}\n"
             f"{defense.false_positives:g} of {defense.benign_trials} benign trials failed"
             f"{': ' if stopped else ''}{stopped}",
         )
@@ -296,6 +297,10 @@ def _scores(report: Report) -> Table:
     level = f"ruleset {report.ruleset}, {report.setting.budget} budget, level "
     table.add_row("[b]final[/b]", f"[b]{final}[/b]", f"{level}{report.isolation.level}")
     return table
+
+
+def _many(count: float, word: str, more: str = "s") -> str:
+    return f"{count:g} {word}{'' if count == 1 else more}"
 
 
 def _model(use: ModelUse) -> str:

@@ -121,6 +121,7 @@ def run(  # noqa: PLR0913 - options
         choice = choose_agent(agent, base_url, max_requests, max_cost, price)
         rules = load_ruleset("demo-llm" if choice.name == LOCAL else "design-openai")
         check_agent(choice, rules)
+        choice.check_key()
         assert rules.model is not None
         # No budget but the user's own: a probe is not a match.
         asking = structs.replace(rules.model, requests=choice.max_requests or MOST_REQUESTS)

@@ -86,6 +86,8 @@ def run(  # noqa: PLR0913 - all but two are for those who want something else
         found = None if fresh else _finished(store, job, request)
         if found is not None:
             return found
+        if "attack" in job.tracks:
+            job.agent.check_key()
         job = _settle(job, store, fresh=fresh)
         directory = store.directory(job.run_id)
         (directory / ASKED).write_bytes(msgspec.json.encode(request))
