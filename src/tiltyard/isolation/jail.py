@@ -93,7 +93,6 @@ class Nursery:
                 process = _spawn(line, self._output, pass_on, self._group, without)
                 ours.callback(_abandon, process)
                 self._group = self._group or process.pid
-                os.write(self._lifeline, b"%d\n" % process.pid)
                 self._processes = [process] if watcher is None else [process, watcher]
             self._inmost = _first_in_namespace(info) if level is Level.A else None
             # Not read any more, and yet open: bubblewrap is still writing, and would die of it.
@@ -290,11 +289,26 @@ def _check_open(view: View, place: str | None) -> None:
                 )
 
 
-_WATCH: Final = (
-    "read pid <&{0}; read _ <&{0}; "
-    "for child in $(cat /proc/$pid/task/$pid/children); do kill -9 $child; done; kill -9 0"
-)
-"""The children first, by name: a session of their own takes them out of the group."""
+_WATCH: Final = """
+read _ <&{0}
+for turn in 1 2 3 4 5 6 7 8; do
+  for each in /proc/[0-9]*; do
+    each=${{each#/proc/}}
+    [ "$each" = $$ ] && continue
+    read -r told < /proc/$each/stat || continue
+    set -- ${{told##*) }}
+    [ "$3" = $$ ] || continue
+    kill -STOP $each; children=
+    read -r children < /proc/$each/task/$each/children
+    kill -9 $children $each
+  done
+  sleep 0.05
+done
+kill -9 0
+"""
+"""Everybody of the group is held, so that he has no more children, and killed after his children,
+whom a session of their own takes out of the group. Somebody may still be on his way into the group:
+so it is looked over a few times."""
 
 
 def _watch(lifeline: int) -> subprocess.Popen[bytes]:
