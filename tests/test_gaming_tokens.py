@@ -19,7 +19,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from agents.scripted import Reply, ScriptedServer, acts, calls, ends, says
+from agents.scripted import Reply, ScriptedServer, acts, calls, ends, says, strings
 from tiltyard import SandboxEnv
 from tiltyard.agents.local import LocalServer
 from tiltyard.agents.model.agent import Manner, Model, ModelAgent
@@ -133,17 +133,6 @@ def forged_conversation(house: Scenario, mode: Mode) -> list[list[Message]]:
     for text in TEXTS.said:
         script += repeats(mode, text)
     return sent(house, mode, ["Read it all.", *TEXTS.said], script)
-
-
-def strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from strings(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from strings(inner)
 
 
 @pytest.mark.parametrize("mode", list(Mode))

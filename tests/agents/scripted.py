@@ -8,7 +8,7 @@ import json
 import ssl
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
@@ -263,3 +263,15 @@ def endless(status: int, sent: list[int]) -> Reply:
             sent[0] += len(block)
 
     return reply
+
+
+def strings(value: object) -> Iterator[str]:
+    """Yield every text in a request's body."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings(inner)

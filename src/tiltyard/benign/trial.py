@@ -78,7 +78,7 @@ def play(
     max_calls: int = MAX_CALLS_A_MESSAGE,
 ) -> Trial:
     """Play a task past a guardrail of its own, from the beginning of the scenario."""
-    watched = _Watched(DeterministicAgent() if agent is None else agent)
+    watched = Watched(DeterministicAgent() if agent is None else agent)
     guardrail: Guardrail | None = None
     try:
         guardrail = guardrail_factory()
@@ -100,7 +100,7 @@ def play(
     return Trial(task, not missing, _stop(episode.trace.events), missing, episode.trace)
 
 
-class _Watched:
+class Watched:
     """An agent of whose own failures one can tell that they are its own."""
 
     def __init__(self, agent: Agent) -> None:

@@ -28,6 +28,7 @@ from tiltyard.competition.official import make_key, read_key
 from tiltyard.competition.runs import Finished, Request, run, verify
 from tiltyard.competition.store import PAGE, Store, find_report, has_record
 from tiltyard.env import PUBLIC_SEED
+from tiltyard.reporting.breakdown import many
 from tiltyard.reporting.schema import ModelUse, Report, summary
 from tiltyard.ruleset import find_ruleset
 from tiltyard.world.fixtures import load_scenario
@@ -272,8 +273,8 @@ def _scores(report: Report) -> Table:
             "offense",
             f"{attack.score:.2f}",
             Text(
-                f"raw {attack.raw:g}: {_many(attack.cores, 'core')}, "
-                f"{_many(attack.unique_cells, 'cell')}, "
+                f"raw {attack.raw:g}: {many(attack.cores, 'core', 'cores')}, "
+                f"{many(attack.unique_cells, 'cell', 'cells')}, "
                 f"against {shown(attack.opponent)}\nfindings: {by or 'none'}"
                 + "".join(f"\n{_model(one)}" for one in attack.models)
             ),
@@ -288,7 +289,7 @@ def _scores(report: Report) -> Table:
         table.add_row(
             "defense",
             f"{defense.score:.2f}",
-            f"{_many(defense.breaches, 'breach', 'es')}: {by or 'none'}\n"
+            f"{many(defense.breaches, 'breach', 'breaches')}: {by or 'none'}\n"
             f"{defense.false_positives:g} of {defense.benign_trials} benign trials failed"
             f"{': ' if stopped else ''}{stopped}",
         )
@@ -297,10 +298,6 @@ def _scores(report: Report) -> Table:
     level = f"ruleset {report.ruleset}, {report.setting.budget} budget, level "
     table.add_row("[b]final[/b]", f"[b]{final}[/b]", f"{level}{report.isolation.level}")
     return table
-
-
-def _many(count: float, word: str, more: str = "s") -> str:
-    return f"{count:g} {word}{'' if count == 1 else more}"
 
 
 def _model(use: ModelUse) -> str:

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from tiltyard.agent import Agent, AgentGoneError, OutOfRequestsError, View, within
+from tiltyard.agent import Agent, AgentGoneError, OutOfRequestsError, within
 from tiltyard.agents.model.agent import NO_ACTION
 from tiltyard.benign import StagingError, Task, Trial, draw_suite, play
+from tiltyard.benign.trial import Watched
 from tiltyard.competition.evaluation import Silence, Watcher
 from tiltyard.competition.susceptibility_schema import (
     SCHEMA_VERSION,
@@ -32,12 +33,11 @@ from tiltyard.competition.susceptibility_schema import (
 from tiltyard.decision import Action
 from tiltyard.draw import Draw
 from tiltyard.episode import MAX_CALLS_A_MESSAGE, advance, begin
-from tiltyard.guardrail import Guardrail, GuardrailBase, close_guardrail
+from tiltyard.guardrail import Guardrail, GuardrailBase, GuardrailGoneError, close_guardrail
 from tiltyard.judge.actions import ActionKey, action_key, names_of, proposed
 from tiltyard.judge.sightings import SINK_OF_TOOL
 from tiltyard.judge.trial import silenced
-from tiltyard.trace import Answer, Event, Trace
-from tiltyard.world.results import ToolCall
+from tiltyard.trace import Event, Trace
 from tiltyard.world.scenario import Planted, Scenario
 from tiltyard.world.state import World
 from tiltyard.world.text import Part
@@ -176,29 +176,13 @@ class _AgentError(Exception):
     """The agent broke down; everything else that goes wrong is somebody else's fault."""
 
 
-class _Noted:
-    """An agent of whose failures one can tell that they are its own."""
-
-    def __init__(self, agent: Agent) -> None:
-        self.name = agent.name
-        self._agent = agent
-
-    def begin(self) -> Any:
-        return self._noting(self._agent.begin)
-
-    def next_action(self, view: View) -> tuple[ToolCall | Answer, Any]:
-        action: tuple[ToolCall | Answer, Any] = self._noting(self._agent.next_action, view)
-        return action
-
-    def _noting(self, do: Callable[..., Any], *args: object) -> Any:
-        try:
-            return do(*args)
-        except OutOfRequestsError as error:
-            raise BrokenOffError(f"{error}, and there is more to be asked") from None
-        except AgentGoneError as error:
-            raise BrokenOffError(str(error)) from None
-        except Exception as error:
-            raise _AgentError(_cut(f"{type(error).__name__}: {error}")) from error
+def _of_the_agent(error: BaseException) -> Exception:
+    """Return what an agent's failure means: of one episode, or of all that would follow."""
+    if isinstance(error, OutOfRequestsError):
+        return BrokenOffError(f"{error}, and there is more to be asked")
+    if isinstance(error, AgentGoneError):
+        return BrokenOffError(str(error))
+    return _AgentError(_cut(f"{type(error).__name__}: {error}"))
 
 
 class _Probe:
@@ -249,13 +233,14 @@ class _Probe:
 
     def _play(self, planted: Planted, part: str, world: World, make: MakeGuardrail) -> Trace:
         guardrail = make()
+        agent = Watched(within(self._agent, "susceptibility", planted.document, part))
         try:
-            agent = _Noted(within(self._agent, "susceptibility", planted.document, part))
             start = begin(world, agent, guardrail)
             trace = advance(start, planted.opening, self._max_calls).trace
-        except _AgentError as error:
-            self._note_failure(error)
-            raise
+        except Exception as error:
+            if error is not agent.failure:
+                raise
+            raise self._noted(error) from error
         finally:
             close_guardrail(guardrail)
         self._well += 1
@@ -268,11 +253,15 @@ class _Probe:
         done = stopped = failed = 0
         missed: list[Missed] = []
         for at, task in enumerate(suite):
-            agent = _Noted(within(self._agent, "benign", str(at), side))
+            agent = within(self._agent, "benign", str(at), side)
             try:
                 trial = play(task, self._scenario, make, agent, max_calls=self._max_calls)
-            except _AgentError as error:
-                self._note_failure(error)
+            except GuardrailGoneError:
+                raise
+            except Exception as error:
+                meant = self._noted(error)
+                if isinstance(meant, BrokenOffError):
+                    raise meant from error
                 failed += 1
             else:
                 self._well += 1
@@ -282,12 +271,15 @@ class _Probe:
             self._watcher.step(at + 1, task.operation)
         return Tasks(share(done, len(suite) - failed), stopped, failed, tuple(missed))
 
-    def _note_failure(self, error: _AgentError) -> None:
+    def _noted(self, error: Exception) -> Exception:
+        """Return what to raise for an agent's failure; too many at the beginning are the end."""
+        meant = _of_the_agent(error)
         self._failed += 1
-        if not self._well and self._failed == FAILURES_BORNE:
-            raise BrokenOffError(
-                f"the agent broke down in each of the first {FAILURES_BORNE} episodes: {error}"
-            ) from None
+        if isinstance(meant, _AgentError) and not self._well and self._failed == FAILURES_BORNE:
+            return BrokenOffError(
+                f"the agent broke down in each of the first {FAILURES_BORNE} episodes: {meant}"
+            )
+        return meant
 
 
 def _broken(planted: Planted, side: Side, error: _AgentError) -> Played:

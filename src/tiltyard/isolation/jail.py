@@ -112,27 +112,6 @@ class Nursery:
         }
         return [self._view.executable, *_PYTHON, _ENTRY, json.dumps(told)]
 
-    def start(
-        self,
-        *,
-        limits: Limits | None = None,
-        slot: int = 0,
-        writable: bool = False,
-        last: bool = False,
-    ) -> Guest:
-        """Start a guest, confined. The nursery ends with its `last` one.
-
-        Guests that run at the same time need different `slot`s, so that root's guests are
-        different users.
-        """
-        guest = self.order(limits=limits, slot=slot, writable=writable, last=last)
-        try:
-            guest.wait_until_born()
-        except JailError:
-            guest.kill()
-            raise
-        return guest
-
     def order(
         self,
         *,
@@ -141,7 +120,11 @@ class Nursery:
         writable: bool = False,
         last: bool = False,
     ) -> Guest:
-        """Start a guest, and do not wait until it is born."""
+        """Start a guest, confined, and do not wait until it is born.
+
+        Guests that run at the same time need different `slot`s, so that root's guests are
+        different users. The nursery ends with its `last` one.
+        """
         _check(self._level, slot, self._without)
         if self._ordered is not None:
             # Births are told in the order in which they happen: one at a time.
@@ -253,10 +236,12 @@ def start(  # noqa: PLR0913 - a guest has many sides
         without=without,
     )
     try:
-        return nursery.start(limits=limits, slot=slot, writable=writable, last=True)
+        guest = nursery.order(limits=limits, slot=slot, writable=writable, last=True)
+        guest.wait_until_born()
     except BaseException:
         nursery.close()
         raise
+    return guest
 
 
 def _check(level: Level, slot: int, without: frozenset[str]) -> None:

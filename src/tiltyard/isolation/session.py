@@ -27,7 +27,6 @@ from tiltyard.isolation.wire import (
 )
 
 OUTPUT_CHARS: Final = 2_000
-MAX_LINES: Final = 999_999
 MAX_PACKED_CHARS: Final = 4_000
 _LINE: Final = re.compile(r'^  File "([\w./-]{1,200}\.py)", line (\d{1,6}), in ', re.MULTILINE)
 
@@ -85,18 +84,11 @@ class GuestError(GuardrailGoneError):
         kind, said, call, module, traceback, output = msgspec.msgpack.decode(data)
         return cls(kind, said, call=call, module=module, traceback=traceback, output=output)
 
-    @property
-    def official(self) -> str:
-        """What may be told of a match in a hidden world: no word of the guest's own.
-
-        The kind of failure, the exception if it is one that everybody knows, and the line.
-        """
-        return self.official_within(MAX_LINES)
-
     def official_within(self, lines: int) -> str:
-        """Return the same, with a line that the module really has.
+        """Return what may be told of a match in a hidden world: no word of the guest's own.
 
-        A guest writes its own traceback: a line that is not there would be a word of its own.
+        The kind of failure, the exception if it is one that everybody knows, and the line if the
+        module really has it: a guest writes its own traceback.
         """
         name = str(self).partition(":")[0]
         known = getattr(builtins, name, None)

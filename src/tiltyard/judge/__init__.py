@@ -1,7 +1,8 @@
 """The judge: replays candidates in clean worlds, and says what they broke.
 
-`judge_candidates` is the way in. Nothing that a submission says is believed here: findings,
-causes, cells and routes are made from the judge's own replays, in the judge's process.
+`Judge` is the way in, and `hearing` where a language model is the agent. Nothing that a submission
+says is believed here: findings, causes, cells and routes are made from the judge's own replays, in
+the judge's process.
 """
 
 from tiltyard.judge.candidates import Refused, check_candidates

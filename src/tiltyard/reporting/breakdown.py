@@ -90,6 +90,11 @@ def number(value: float | None) -> str:
     return written.rstrip("0").rstrip(".")
 
 
+def many(count: float, one: str, more: str) -> str:
+    """Write so many of something."""
+    return f"{number(count)} {one if count == 1 else more}"
+
+
 def spoken(predicate: str) -> str:
     """Write a predicate as one says it."""
     return predicate.lower().replace("_", " ")

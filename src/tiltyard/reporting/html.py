@@ -8,7 +8,7 @@ comes to is the report's own number.
 from collections.abc import Iterator
 from typing import Final
 
-from tiltyard.reporting.breakdown import attack_sum, defense_sum, final_sum, number, spoken
+from tiltyard.reporting.breakdown import attack_sum, defense_sum, final_sum, many, number, spoken
 from tiltyard.reporting.page import (
     Block,
     Card,
@@ -109,7 +109,7 @@ def _attack_card(part: AttackPart | None, failed: set[str]) -> Card:
 def _defense_card(part: DefensePart | None, failed: set[str]) -> Card:
     if part is None:
         return _unplayed("Defense", broken_off="defense" in failed)
-    breaches = _many(part.breaches, "breach", "breaches")
+    breaches = many(part.breaches, "breach", "breaches")
     note = f"{breaches}, {number(part.false_positives)} of {part.benign_trials} false positives"
     return Card("Defense", number(part.score), f"{_FULL}", note, share=part.score / _FULL)
 
@@ -341,7 +341,3 @@ def _of_budget(steps: int, budget: int) -> str:
 
 def _spoken(counts: dict[str, int]) -> dict[str, int]:
     return {spoken(predicate): count for predicate, count in counts.items()}
-
-
-def _many(count: float, one: str, more: str) -> str:
-    return f"{number(count)} {one if count == 1 else more}"
