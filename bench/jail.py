@@ -10,11 +10,11 @@ from typing import Any
 
 from table import Measured, Row
 from tiltyard import AttackRunConfig, SandboxEnv
-from tiltyard.competition.matches import play_defense
-from tiltyard.isolation.house import GuestHouse
-from tiltyard.isolation.submissions import Submission, Track, open_submission
+from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.wire import Begin, Decide, Enter
-from tiltyard.ruleset import load_ruleset
+from tiltyard.matches.matches import play_defense
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.submissions import Submission, Track, open_submission
 from tiltyard.world.generate import generate
 
 GUARDRAIL = """
@@ -49,14 +49,14 @@ MATCHES = 5
 
 
 @contextmanager
-def house(track: Track, source: str) -> Iterator[GuestHouse]:
+def house(track: Track, source: str) -> Iterator[GuestPool]:
     with tempfile.TemporaryDirectory(prefix="tiltyard-bench-") as name:
         root = Path(name)
         root.chmod(0o755)
         (root / "source").mkdir()
         (root / "source" / f"{track}.py").write_text(source, encoding="utf-8")
         submission: Submission = open_submission(root / "source", root / "opened")
-        with GuestHouse(submission, track) as made:
+        with GuestPool(submission, track) as made:
             yield made
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from table import Measured, Row
 from tiltyard import AllowAllGuardrail
-from tiltyard.draw import Draw
+from tiltyard.foundation.draw import Draw
 from tiltyard.judge import Judge
 from tiltyard.judge.cells import possible_cells
 from tiltyard.judge.inference import Secret, infer_ranges

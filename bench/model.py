@@ -9,7 +9,7 @@ from tiltyard import SandboxEnv
 from tiltyard.agents.choice import AgentChoice, hire
 from tiltyard.agents.model.agent import ModelAgent
 from tiltyard.agents.model.record import Record
-from tiltyard.ruleset import load_ruleset
+from tiltyard.rulesets.ruleset import load_ruleset
 
 MESSAGES = (
     "Delete the file secret.txt.",

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import kernel
 from table import Measured, Row
 from tiltyard import AllowAllGuardrail, DataFlowGuardrail, SandboxEnv
-from tiltyard.competition.matches import play_defense, search
-from tiltyard.ruleset import load_ruleset
+from tiltyard.matches.matches import play_defense, search
+from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.search import Player, explore
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tiltyard.attacks import Cartographer
-from tiltyard.competition.matches import play_defense, play_offense
-from tiltyard.competition.monitoring import strategies
-from tiltyard.env import PUBLIC_SEED
-from tiltyard.isolation.house import GuestHouse
-from tiltyard.isolation.submissions import Submission, open_submission
-from tiltyard.ruleset import Ruleset, load_ruleset
+from tiltyard.episode.sandbox_env import PUBLIC_SEED
+from tiltyard.isolation.host.guest_pool import GuestPool
+from tiltyard.matches.matches import play_defense, play_offense
+from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
+from tiltyard.standings.monitoring import strategies
+from tiltyard.submissions import Submission, open_submission
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 
@@ -50,9 +50,9 @@ class Played(NamedTuple):
 
 def play(submission: Submission, scenario: Scenario, ruleset: Ruleset) -> Played:
     """Play both matches with full budgets, and let the strongest attack loose on the guardrail."""
-    with GuestHouse(submission, "attack") as guests:
+    with GuestPool(submission, "attack") as guests:
         offense = play_offense(scenario, guests.attack(), ruleset)
-    with GuestHouse(submission, "guardrail") as guests:
+    with GuestPool(submission, "guardrail") as guests:
         defense = play_defense(scenario, guests.guardrail, ruleset)
         harder = play_offense(scenario, Cartographer(), ruleset, make_guardrail=guests.guardrail)
     if offense.inconsistent or defense.inconsistent:

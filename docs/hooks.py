@@ -17,7 +17,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from tiltyard.cli import app
-from tiltyard.competition import susceptibility_schema
+from tiltyard.reporting import susceptibility_schema
 from tiltyard.reporting.schema import json_schema
 
 COMMANDS: Final = "<!-- every command -->"

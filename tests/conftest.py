@@ -9,11 +9,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from msgspec import structs
 
-from tiltyard.competition.runs import Request, run
-from tiltyard.competition.store import Store
-from tiltyard.env import PUBLIC_SEED
-from tiltyard.ruleset import load_ruleset
+from tiltyard.episode.sandbox_env import PUBLIC_SEED
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.runs.request import Request, run
+from tiltyard.runs.store import Store
 from tiltyard.world.generate import generate
+
+pytest_plugins = ["small_worlds"]
 
 # No test may depend on how fast the machine is.
 settings.register_profile("tiltyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from tiltyard.competition.runs import Request
-from tiltyard.ruleset import Ruleset, load_ruleset
+from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
+from tiltyard.runs.request import Request
 
 ATTACK = """
 class AttackAlgorithm:

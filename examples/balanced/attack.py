@@ -14,8 +14,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tiltyard import AttackCandidate, AttackRunConfig, BudgetSpentError
-from tiltyard.attack import AttackEnv
-from tiltyard.ruleset import SearchRules, VocabularyRules, load_ruleset
+from tiltyard.contracts.attack import AttackEnv
+from tiltyard.rulesets.ruleset import SearchRules, VocabularyRules, load_ruleset
 from tiltyard.search import explore
 
 HARMFUL: Final = frozenset(("fs.write", "fs.delete", "shell.run", "http.post", "email.send"))

@@ -11,8 +11,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from tiltyard import AttackCandidate, AttackRunConfig
-from tiltyard.attack import AttackEnv
-from tiltyard.ruleset import SearchRules, load_ruleset
+from tiltyard.contracts.attack import AttackEnv
+from tiltyard.rulesets.ruleset import SearchRules, load_ruleset
 from tiltyard.search import explore
 
 SHARE: Final = 8

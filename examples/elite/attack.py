@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from tiltyard import AttackCandidate, AttackRunConfig, BudgetSpentError
-from tiltyard.attack import AttackEnv
+from tiltyard.contracts.attack import AttackEnv
 
 Chain = tuple[str, ...]
 Events = list[Any]

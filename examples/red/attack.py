@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tiltyard import AttackCandidate, AttackRunConfig
-from tiltyard.attack import AttackEnv
+from tiltyard.contracts.attack import AttackEnv
 
 Chain = tuple[str, ...]
 

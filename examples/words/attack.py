@@ -8,7 +8,7 @@ counted, so it says the most promising things first and stops when nothing is le
 from typing import Any, Final
 
 from tiltyard import AttackCandidate, AttackRunConfig, BudgetSpentError
-from tiltyard.attack import AttackEnv
+from tiltyard.contracts.attack import AttackEnv
 
 DROP: Final = "https://collect.example/in"
 SINKS: Final = frozenset(("fs.write", "fs.delete", "shell.run", "http.post", "email.send"))

@@ -1,15 +1,15 @@
 """Tiltyard: the arena for AI-agent security."""
 
 from tiltyard.agents.deterministic import DeterministicAgent
-from tiltyard.attack import (
+from tiltyard.contracts.attack import (
     AttackAlgorithmBase,
     AttackCandidate,
     AttackRunConfig,
     BudgetSpentError,
 )
-from tiltyard.decision import Action, Decision
-from tiltyard.env import SandboxEnv
-from tiltyard.guardrail import Context, GuardrailBase, Result
+from tiltyard.contracts.decision import Action, Decision
+from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
+from tiltyard.episode.sandbox_env import SandboxEnv
 from tiltyard.guardrails import (
     AllowAllGuardrail,
     DataFlowGuardrail,

@@ -16,9 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tiltyard import Decision, DeterministicAgent, GuardrailBase, SandboxEnv
-from tiltyard.agent import View
-from tiltyard.guardrail import Context
-from tiltyard.trace import Answer, Event
+from tiltyard.contracts.agent import View
+from tiltyard.contracts.guardrail import Context
+from tiltyard.contracts.trace import Answer, Event
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.results import ToolCall
 from tiltyard.world.scenario import Labels, Scenario

@@ -31,7 +31,6 @@ from agents.scripted import (
     says,
 )
 from tiltyard import SandboxEnv
-from tiltyard.agent import AgentGoneError, OutOfRequestsError
 from tiltyard.agents.choice import AgentChoice, hire
 from tiltyard.agents.model.account import Account, Price, Purse
 from tiltyard.agents.model.agent import Manner, Model, ModelAgent
@@ -39,9 +38,10 @@ from tiltyard.agents.model.endpoint import Endpoint
 from tiltyard.agents.model.prompt import Mode
 from tiltyard.agents.model.record import Identity, Record
 from tiltyard.agents.model.replies import Call, Problem, Said, read_reply
-from tiltyard.attack import BudgetSpentError
-from tiltyard.env import Interaction
-from tiltyard.ruleset import ModelRules
+from tiltyard.contracts.agent import AgentGoneError, OutOfRequestsError
+from tiltyard.contracts.attack import BudgetSpentError
+from tiltyard.episode.sandbox_env import Interaction
+from tiltyard.rulesets.ruleset import ModelRules
 from tiltyard.world.fixtures import load_scenario
 
 HOUSE: Final = load_scenario(Path(__file__).parents[1] / "gaming" / "house")

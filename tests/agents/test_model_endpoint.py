@@ -29,9 +29,9 @@ from agents.scripted import (
     trickle_headers,
     trickle_unmeasured,
 )
-from tiltyard.agent import AgentGoneError
 from tiltyard.agents.model.endpoint import MAX_REPLY_BYTES, Endpoint, check_address
 from tiltyard.agents.model.record import Answered
+from tiltyard.contracts.agent import AgentGoneError
 
 KEY: Final = "sk-Test/0123456789abcdef"
 BODY: Final = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}

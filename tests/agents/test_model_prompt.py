@@ -23,10 +23,10 @@ from tiltyard.agents.model.prompt import (
     repair,
     tool_list,
 )
-from tiltyard.decision import Decision
-from tiltyard.episode import advance, begin
-from tiltyard.guardrail import GuardrailBase
-from tiltyard.trace import NO_TRACE, Answer, OpenTurn
+from tiltyard.contracts.decision import Decision
+from tiltyard.contracts.guardrail import GuardrailBase
+from tiltyard.contracts.trace import NO_TRACE, Answer, OpenTurn
+from tiltyard.episode.advance import advance, begin
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.results import ToolCall
 

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import pytest
 
-from tiltyard.agent import AgentGoneError
 from tiltyard.agents.model.account import Purse
 from tiltyard.agents.model.agent import Manner, Model
 from tiltyard.agents.model.prompt import Mode
 from tiltyard.agents.model.record import MANIFEST, Answered, Identity, Record
-from tiltyard.ruleset import ModelRules
+from tiltyard.contracts.agent import AgentGoneError
+from tiltyard.rulesets.ruleset import ModelRules
 
 WHO: Final = Identity("openai:m", "m", "server 1")
 ASKED: Final = {"model": "m", "messages": [{"role": "user", "content": "h\u00e9llo \x1b\x00"}]}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tiltyard.decision import Action, Decision
-from tiltyard.guardrail import Context, Guardrail, GuardrailBase, Result
+from tiltyard.contracts.decision import Action, Decision
+from tiltyard.contracts.guardrail import Context, Guardrail, GuardrailBase, Result
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario

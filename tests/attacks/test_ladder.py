@@ -10,11 +10,11 @@ import pytest
 
 from tiltyard import AttackCandidate, AttackRunConfig, SandboxEnv
 from tiltyard.attacks import ATTACK_LADDER, Attack
-from tiltyard.competition.matches import play_offense
-from tiltyard.guardrail import Guardrail
+from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.candidates import check_candidates
-from tiltyard.ruleset import load_ruleset
+from tiltyard.matches.matches import play_offense
+from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.scenario import Scenario
 
 RUNGS = pytest.mark.parametrize("rung", ATTACK_LADDER.values(), ids=ATTACK_LADDER.keys())

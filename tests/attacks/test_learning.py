@@ -8,7 +8,7 @@ from tiltyard.attacks.cartographer.model import DEEDS, probe
 from tiltyard.attacks.metered import Metered
 from tiltyard.attacks.spelling import for_shell, mentions, veil, veil_all
 from tiltyard.attacks.watched import Watched
-from tiltyard.guardrail import Guardrail, GuardrailBase
+from tiltyard.contracts.guardrail import Guardrail, GuardrailBase
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge import Judge
 from tiltyard.world.scenario import Scenario

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from tiltyard.benign import Call, Trial
-from tiltyard.trace import Event
+from tiltyard.contracts.trace import Event
 from tiltyard.world.generate import generate
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.scenario import Scenario

@@ -13,7 +13,7 @@ from tiltyard.benign import (
     under_attack,
     utility_under_attack,
 )
-from tiltyard.guardrail import Context, GuardrailBase
+from tiltyard.contracts.guardrail import Context, GuardrailBase
 from tiltyard.world.scenario import Scenario
 
 Made = Callable[[int], Scenario]

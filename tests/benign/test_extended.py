@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tiltyard.benign import Call, Task, Trial, extended_suite, play
-from tiltyard.guardrail import GuardrailBase
+from tiltyard.contracts.guardrail import GuardrailBase
 from tiltyard.judge import Judge
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.tools import TOOLS

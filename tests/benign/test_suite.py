@@ -9,10 +9,10 @@ import pytest
 
 from tiltyard import DataFlowGuardrail, Decision
 from tiltyard.benign import OPERATIONS, Call, StagingError, Task, Trial, draw_suite, play
-from tiltyard.guardrail import Context, Guardrail, GuardrailBase
+from tiltyard.contracts.guardrail import Context, Guardrail, GuardrailBase
 from tiltyard.judge import Judge
-from tiltyard.ruleset import load_ruleset
-from tiltyard.scoring import defense_points
+from tiltyard.judge.scoring import defense_points
+from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.templates import load
 from tiltyard.world.urls import is_internal_host, read_url

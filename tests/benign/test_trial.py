@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tiltyard import DeterministicAgent, GuardrailBase
-from tiltyard.agent import View
 from tiltyard.benign import Call, Outcome, Task, Trial, play
 from tiltyard.benign.tasks import Kind
-from tiltyard.decision import Decision
-from tiltyard.guardrail import Context, Guardrail
+from tiltyard.contracts.agent import View
+from tiltyard.contracts.decision import Decision
+from tiltyard.contracts.guardrail import Context, Guardrail
 from tiltyard.world.scenario import Scenario
 
 TASK = Task(

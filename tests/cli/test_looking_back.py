@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tiltyard.competition.store import REPORT, load_report, save
-from tiltyard.plain_files import write_whole
+from tiltyard.foundation.files import write_whole
+from tiltyard.runs.store import REPORT, load_report, save
 
 Command = Callable[..., Result]
 Refusal = Callable[..., str]

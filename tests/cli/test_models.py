@@ -23,8 +23,8 @@ from scripted_models import (
     order,
     send,
 )
-from tiltyard.competition.store import REPORT, load_report
 from tiltyard.reporting.schema import AttackPart, Report, write_report
+from tiltyard.runs.store import REPORT, load_report
 
 Command = Callable[..., Result]
 Refusal = Callable[..., str]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from typer.testing import Result
 
-from tiltyard.competition.susceptibility_schema import Susceptibility
+from tiltyard.reporting.susceptibility_schema import Susceptibility
 
 Command = Callable[..., Result]
 Refusal = Callable[..., str]

@@ -13,10 +13,10 @@ import pytest
 from msgspec import structs
 from typer.testing import Result
 
-from tiltyard.competition.official import restricted
-from tiltyard.competition.store import REPORT, load_report, save
+from tiltyard.contracts.trace import Trace
 from tiltyard.reporting.schema import Finding, Report, Segment, Step
-from tiltyard.trace import Trace
+from tiltyard.runs.key import restricted
+from tiltyard.runs.store import REPORT, load_report, save
 
 Command = Callable[..., Result]
 Refusal = Callable[..., str]

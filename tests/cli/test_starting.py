@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tiltyard.isolation import house
-from tiltyard.isolation.limits import Level
-from tiltyard.isolation.probing import Machine
+from tiltyard.isolation.host import guest_pool as house
+from tiltyard.isolation.host.limits import Level
+from tiltyard.isolation.host.probe import Machine
 
 Command = Callable[..., Result]
 Refusal = Callable[..., str]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tiltyard.isolation.submissions import Submission, open_submission
+from tiltyard.submissions import Submission, open_submission
 
 HERE = Path(__file__).parent
 Open = Callable[..., Submission]

@@ -9,17 +9,17 @@ import pytest
 from msgspec import structs
 
 from tiltyard import AllowAllGuardrail, Context, Decision, SandboxEnv
-from tiltyard.attack import AttackCandidate, AttackRunConfig
-from tiltyard.competition.matches import OffenseMatch, play_offense
-from tiltyard.isolation import virtual
-from tiltyard.isolation.attack import JailedAttack
-from tiltyard.isolation.house import GuestHouse
-from tiltyard.isolation.limits import Level
-from tiltyard.isolation.session import GuestError
-from tiltyard.isolation.submissions import Submission
-from tiltyard.isolation.visit import GuestEnv
+from tiltyard.contracts.attack import AttackCandidate, AttackRunConfig
+from tiltyard.isolation.guest import virtual_clock as virtual
+from tiltyard.isolation.guest.attack_env import GuestEnv
+from tiltyard.isolation.host.guest_pool import GuestPool
+from tiltyard.isolation.host.jailed_attack import JailedAttack
+from tiltyard.isolation.host.limits import Level
+from tiltyard.isolation.host.session import GuestError
 from tiltyard.isolation.wire import Channel, FromJudge, Run
-from tiltyard.ruleset import load_ruleset
+from tiltyard.matches.matches import OffenseMatch, play_offense
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.submissions import Submission
 from tiltyard.world.generate import generate
 
 RULES: Final = load_ruleset()
@@ -29,7 +29,7 @@ Open = Callable[..., Submission]
 
 
 def play(submission: Submission, *, runs: int = 1) -> tuple[OffenseMatch, JailedAttack]:
-    with GuestHouse(submission, "attack") as house:
+    with GuestPool(submission, "attack") as house:
         assert house.level is Level.A
         attack = house.attack()
         match = play_offense(
@@ -44,7 +44,7 @@ def predicates(match: OffenseMatch) -> set[str]:
 
 def run(submission: Submission, steps: int = 50) -> list[Any]:
     env = SandboxEnv(max_steps=steps)
-    with GuestHouse(submission, "attack") as house:
+    with GuestPool(submission, "attack") as house:
         return house.attack().run(env, AttackRunConfig(max_steps=steps))
 
 
@@ -212,7 +212,7 @@ def test_shapes(opened: Open, what: str, told: str) -> None:
 
 def test_a_denial_is_told_in_their_words(opened: Open) -> None:
     source = ASKING.replace("WHAT", "[e['error'] for e in env.export_trace_dict()['tool_events']]")
-    with GuestHouse(opened(attack=source), "attack") as house:
+    with GuestPool(opened(attack=source), "attack") as house:
         env = SandboxEnv(guardrail=_Asking(), max_steps=50)
         (found,) = house.attack().run(env, AttackRunConfig(max_steps=50))
     assert found.user_messages == ("[None, 'confirm_required']",)
@@ -241,7 +241,7 @@ class AttackAlgorithm:
 
 def test_our_own_attacks_are_left_alone(opened: Open) -> None:
     (found,) = run(opened(attack=NATIVE))
-    assert found.user_messages == ("50", "tiltyard.attack")
+    assert found.user_messages == ("50", "tiltyard.contracts.attack")
 
 
 def test_nothing_of_it_is_outside_the_jail(opened: Open) -> None:

@@ -6,10 +6,10 @@ from typing import Any, Final
 from msgspec import structs
 
 from tiltyard import Context, Decision, SandboxEnv
-from tiltyard.competition.matches import play_defense
-from tiltyard.isolation.house import GuestHouse
-from tiltyard.isolation.submissions import Submission
-from tiltyard.ruleset import load_ruleset
+from tiltyard.isolation.host.guest_pool import GuestPool
+from tiltyard.matches.matches import play_defense
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.submissions import Submission
 from tiltyard.world.generate import generate
 
 RULES: Final = load_ruleset()
@@ -48,7 +48,7 @@ class Taint:
 
 def test_a_match_is_the_twins_match(opened: Open) -> None:
     ours = play_defense(generate(123), Taint, SHORT)
-    with GuestHouse(opened("taint-of-dicts"), "guardrail") as house:
+    with GuestPool(opened("taint-of-dicts"), "guardrail") as house:
         theirs = play_defense(generate(123), house.guardrail, SHORT)
     assert theirs.digest == ours.digest
     assert theirs.inconsistent == 0
@@ -58,7 +58,7 @@ def test_a_match_is_the_twins_match(opened: Open) -> None:
 
 def test_restore_equals_replay(opened: Open) -> None:
     ours = SandboxEnv(guardrail=Taint())
-    with GuestHouse(opened("taint-of-dicts"), "guardrail") as house:
+    with GuestPool(opened("taint-of-dicts"), "guardrail") as house:
         theirs = SandboxEnv(guardrail=house.guardrail())
         moments = [theirs.snapshot()]
         for message in MESSAGES:
@@ -74,7 +74,7 @@ def test_restore_equals_replay(opened: Open) -> None:
 
 
 def test_an_ensemble_with_redaction(opened: Open) -> None:
-    with GuestHouse(opened("ensemble-of-decisions"), "guardrail") as house:
+    with GuestPool(opened("ensemble-of-decisions"), "guardrail") as house:
         env = SandboxEnv(guardrail=house.guardrail())
         for message in MESSAGES:
             env.interact(message)
@@ -111,7 +111,7 @@ class Guardrail:
 
 
 def test_decisions_of_any_make(opened: Open) -> None:
-    with GuestHouse(opened(guardrail=ODD), "guardrail") as house:
+    with GuestPool(opened(guardrail=ODD), "guardrail") as house:
         env = SandboxEnv(guardrail=house.guardrail())
         env.interact("read file readme")
         env.interact("run echo")

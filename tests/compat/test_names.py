@@ -9,11 +9,11 @@ from typing import Any, Final
 import pytest
 
 from tiltyard import SandboxEnv
-from tiltyard.attack import AttackRunConfig
 from tiltyard.compat import clues, points
-from tiltyard.isolation.house import GuestHouse
-from tiltyard.isolation.session import GuestError
-from tiltyard.isolation.submissions import Submission, SubmissionError, open_submission
+from tiltyard.contracts.attack import AttackRunConfig
+from tiltyard.isolation.host.guest_pool import GuestPool
+from tiltyard.isolation.host.session import GuestError
+from tiltyard.submissions import Submission, SubmissionError, open_submission
 
 HERE: Final = Path(__file__).parent
 INVENTORY: Final[dict[str, dict[str, list[str]]]] = json.loads(
@@ -65,7 +65,7 @@ ANSWERING: Final = {
 
 
 def run(submission: Submission) -> list[Any]:
-    with GuestHouse(submission, "attack") as house:
+    with GuestPool(submission, "attack") as house:
         return house.attack().run(SandboxEnv(max_steps=50), AttackRunConfig(max_steps=50))
 
 

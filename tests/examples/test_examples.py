@@ -14,10 +14,10 @@ from msgspec import structs
 from tiltyard import AllowAllGuardrail
 from tiltyard.attacks import Cartographer
 from tiltyard.benign import OPERATIONS
-from tiltyard.competition.matches import DefenseMatch, OffenseMatch, play_defense, play_offense
-from tiltyard.isolation.house import GuestHouse
-from tiltyard.isolation.submissions import Submission, open_submission
-from tiltyard.ruleset import Ruleset, load_ruleset
+from tiltyard.isolation.host.guest_pool import GuestPool
+from tiltyard.matches.matches import DefenseMatch, OffenseMatch, play_defense, play_offense
+from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
+from tiltyard.submissions import Submission, open_submission
 from tiltyard.world.generate import generate
 
 ROOT: Final = Path(__file__).parents[2]
@@ -55,20 +55,20 @@ class Bench:
 
     def offense(self, name: str, seed: int = 123) -> OffenseMatch:
         if (name, seed) not in self.offenses:
-            with GuestHouse(self.submission(name), "attack") as house:
+            with GuestPool(self.submission(name), "attack") as house:
                 match = play_offense(generate(seed), house.attack(), SHORT)
             self.offenses[name, seed] = match
         return self.offenses[name, seed]
 
     def defense(self, name: str) -> DefenseMatch:
         if name not in self.defenses:
-            with GuestHouse(self.submission(name), "guardrail") as house:
+            with GuestPool(self.submission(name), "guardrail") as house:
                 self.defenses[name] = play_defense(generate(123), house.guardrail, SHORT)
         return self.defenses[name]
 
     def taken(self, name: str) -> int:
         """Return what the strongest shipped attack gets against a guardrail."""
-        with GuestHouse(self.submission(name), "guardrail") as house:
+        with GuestPool(self.submission(name), "guardrail") as house:
             match = play_offense(
                 generate(123), Cartographer(), SHORT, make_guardrail=house.guardrail
             )
@@ -96,7 +96,7 @@ def test_attacks_are_in_the_order_of_the_time_spent_on_them(bench: Bench, seed: 
 def test_attacks_keep_to_their_budget_and_return_what_they_have(bench: Bench) -> None:
     tiny = with_budgets(200, 1)
     for name in (*NAMES, "starter"):
-        with GuestHouse(bench.submission(name), "attack") as house:
+        with GuestPool(bench.submission(name), "attack") as house:
             match = play_offense(generate(123), house.attack(), tiny)
         assert match.steps <= 200
         # The others need longer than that to look around.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tiltyard import SandboxEnv
-from tiltyard.guardrail import Guardrail
+from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.scenario import Labels, Protected, Scenario
 from tiltyard.world.web import Page

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tiltyard import SandboxEnv
-from tiltyard.guardrail import Guardrail
+from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.guardrails import (
     GUARDRAIL_LADDER,
     AllowAllGuardrail,

@@ -21,9 +21,9 @@ from typing import Any, Final
 
 import msgspec
 
-from tiltyard.isolation.jail import FIRST_UID, start
-from tiltyard.isolation.limits import Level, Limits
-from tiltyard.isolation.running import Guest
+from tiltyard.isolation.host.fork_server import FIRST_UID, start
+from tiltyard.isolation.host.guest_process import Guest
+from tiltyard.isolation.host.limits import Level, Limits
 
 VARIABLE: Final = "TILTYARD_CANARY"
 _SET_DUMPABLE: Final = 4
@@ -105,7 +105,7 @@ class Judge:
         (submission / "link").symlink_to(self.secret)
         before = self.descriptors()
         guest = start(
-            "tiltyard.isolation.script",
+            "tiltyard.isolation.guest.probe_script",
             [token],
             level=Level(asked["level"]),
             submission=submission,
@@ -141,7 +141,7 @@ class Judge:
         source = "import time\ndef probe(given):\n    print('ready')\n    time.sleep(60)"
         (submission / "probe.py").write_text(source, encoding="utf-8")
         guest = start(
-            "tiltyard.isolation.script",
+            "tiltyard.isolation.guest.probe_script",
             [token],
             level=Level(asked["level"]),
             submission=submission,

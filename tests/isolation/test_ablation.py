@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from tiltyard.isolation.jail import LAYERS
+from tiltyard.isolation.host.fork_server import LAYERS
 
 HERE: Final = Path(__file__).parent
 QUIET: Final = (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tiltyard.isolation.bubblewrap import LAYERS, Sandbox, arguments, find_bubblewrap
+from tiltyard.isolation.host.bubblewrap import LAYERS, Sandbox, arguments, find_bubblewrap
 
 VISIBLE = (
     "/home/me/python/lib",

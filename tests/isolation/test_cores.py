@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tiltyard.isolation.cores import SharedCore
+from tiltyard.isolation.host.cores import SharedCore
 
 pytestmark = pytest.mark.skipif(
     len(os.sched_getaffinity(0)) < 2, reason="there is but one core, and nothing to choose"

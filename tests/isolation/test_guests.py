@@ -11,15 +11,15 @@ import pytest
 from msgspec import structs
 
 from tiltyard import SandboxEnv
-from tiltyard.attack import AttackRunConfig
-from tiltyard.competition.matches import play_defense, play_offense
-from tiltyard.isolation import guest as guest_module
-from tiltyard.isolation.house import GuestHouse
-from tiltyard.isolation.limits import JailError, Level
-from tiltyard.isolation.session import Deadlines, GuestError
-from tiltyard.isolation.submissions import Submission, open_submission
+from tiltyard.contracts.attack import AttackRunConfig
+from tiltyard.isolation.guest import serve as guest_module
+from tiltyard.isolation.host.guest_pool import GuestPool
+from tiltyard.isolation.host.limits import JailError, Level
+from tiltyard.isolation.host.session import Deadlines, GuestError
 from tiltyard.judge import Judge
-from tiltyard.ruleset import load_ruleset
+from tiltyard.matches.matches import play_defense, play_offense
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.submissions import Submission, open_submission
 from tiltyard.world.generate import generate
 
 RULES: Final = load_ruleset()
@@ -73,7 +73,7 @@ def in_process(source: str) -> Any:
 
 def test_a_jailed_match_is_the_match_in_process(submit: Submit) -> None:
     plain = play_defense(generate(123), in_process(KEEPS_STATE), SHORT)
-    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         assert house.level is Level.A
         jailed = play_defense(generate(123), house.guardrail, SHORT)
     assert jailed.digest == plain.digest
@@ -82,7 +82,7 @@ def test_a_jailed_match_is_the_match_in_process(submit: Submit) -> None:
 
 
 def test_two_workers_have_guests_of_their_own(submit: Submit) -> None:
-    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         alone = play_defense(generate(123), house.guardrail, SHORT)
         together = play_defense(generate(123), house.guardrail, SHORT, workers=2)
     assert alone.digest == together.digest
@@ -102,7 +102,7 @@ MESSAGES: Final = (
 def test_restore_equals_replay_through_the_jail(submit: Submit) -> None:
     """And both equal the guardrail in process, reasons and all."""
     plain = SandboxEnv(guardrail=in_process(KEEPS_STATE)())
-    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         env = SandboxEnv(guardrail=house.guardrail())
         moments = [env.snapshot()]
         for message in MESSAGES:
@@ -120,7 +120,7 @@ def test_restore_equals_replay_through_the_jail(submit: Submit) -> None:
 def test_a_state_that_the_guest_forgot_is_told_again(submit: Submit) -> None:
     plain = SandboxEnv(guardrail=in_process(KEEPS_STATE)())
     first = [plain.interact(message) for message in MESSAGES][-1].events
-    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         env = SandboxEnv(guardrail=house.guardrail())
         for message in MESSAGES[:-1]:
             env.interact(message)
@@ -141,7 +141,7 @@ def test_a_long_history_is_told_in_several_frames(submit: Submit) -> None:
     plain = SandboxEnv(guardrail=in_process(KEEPS_STATE)())
     for message in chain:
         plain.interact(message)
-    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         env = SandboxEnv(guardrail=house.guardrail())
         for message in chain:
             env.interact(message)
@@ -167,7 +167,7 @@ def test_a_guardrail_that_raises_or_answers_nonsense_denies(submit: Submit, how:
     """
     plain = SandboxEnv(guardrail=in_process(textwrap.dedent(source))())
     plain.interact("run echo")
-    with GuestHouse(submit(guardrail=source), "guardrail") as house:
+    with GuestPool(submit(guardrail=source), "guardrail") as house:
         guardrail = house.guardrail()
         env = SandboxEnv(guardrail=guardrail)
         env.interact("run echo")
@@ -200,7 +200,7 @@ def test_a_guest_that_dies_or_hangs_ends_the_match_without_a_score(
             return Decision.allow()
     """
     deadlines = Deadlines(answer=1.0)
-    with GuestHouse(submit(guardrail=source), "guardrail", deadlines=deadlines) as house:
+    with GuestPool(submit(guardrail=source), "guardrail", deadlines=deadlines) as house:
         env = SandboxEnv(guardrail=house.guardrail())
         env.interact("read file readme")
         if not kind:  # Too much memory is an exception like any other.
@@ -227,7 +227,7 @@ def test_a_guest_that_dies_or_hangs_ends_the_match_without_a_score(
 def test_a_submission_that_cannot_be_loaded_says_where(
     submit: Submit, stage: str, source: str, told: str
 ) -> None:
-    with GuestHouse(submit(guardrail=source), "guardrail") as house:
+    with GuestPool(submit(guardrail=source), "guardrail") as house:
         env = SandboxEnv(guardrail=house.guardrail())
         with pytest.raises(GuestError) as caught:
             env.interact("run echo")
@@ -259,7 +259,7 @@ def test_a_jailed_attack_is_the_attack_in_process(submit: Submit) -> None:
     names: dict[str, Any] = {}
     exec(ATTACK, names)  # noqa: S102 - a test's own text
     plain = play_offense(generate(123), names["AttackAlgorithm"](), RULES)
-    with GuestHouse(submit(attack=ATTACK), "attack") as house:
+    with GuestPool(submit(attack=ATTACK), "attack") as house:
         jailed = play_offense(generate(123), house.attack(), RULES)
     assert plain.score.raw > 0
     assert jailed.digest == plain.digest
@@ -287,7 +287,7 @@ def test_an_attack_that_fails_has_no_candidates_and_says_why(
     env = SandboxEnv(max_steps=100)
     deadlines = Deadlines(answer=1.0)
     with (
-        GuestHouse(submit(attack=source), "attack", deadlines=deadlines) as house,
+        GuestPool(submit(attack=source), "attack", deadlines=deadlines) as house,
         pytest.raises(GuestError) as caught,
     ):
         house.attack().run(env, AttackRunConfig(max_steps=100))
@@ -313,7 +313,7 @@ def test_an_attack_cannot_ask_for_more_than_there_is(submit: Submit) -> None:
             return [tuple(told), None, 7, [1, 2], "text"]
     """
     env = SandboxEnv(max_steps=5)
-    with GuestHouse(submit(attack=source), "attack") as house:
+    with GuestPool(submit(attack=source), "attack") as house:
         told, *others = house.attack().run(env, AttackRunConfig(max_steps=5))
     assert env.steps_left == 0
     messages = told.user_messages
@@ -347,7 +347,7 @@ def test_time_and_chance_are_the_matchs_own(submit: Submit) -> None:
 
     def run(key: str) -> tuple[str, ...]:
         env = SandboxEnv(max_steps=200)
-        with GuestHouse(submission, "attack", key=key) as house:
+        with GuestPool(submission, "attack", key=key) as house:
             (told,) = house.attack().run(env, AttackRunConfig(max_steps=200))
         messages: tuple[str, ...] = told.user_messages
         return messages
@@ -389,13 +389,13 @@ class AttackAlgorithm:
 
 
 def test_dates_are_dates_and_a_world_of_ones_own_can_be_opened(submit: Submit) -> None:
-    with GuestHouse(submit(attack=DATES), "attack") as house:
+    with GuestPool(submit(attack=DATES), "attack") as house:
         (told,) = house.attack().run(SandboxEnv(max_steps=9), AttackRunConfig(max_steps=9))
     assert told.user_messages == ("fine",)
 
 
 def test_nothing_is_left_behind(submit: Submit) -> None:
-    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         sessions = [house.open() for _ in range(3)]
         pids = [session.guest.pid for session in sessions]
         assert all(Path(f"/proc/{pid}").exists() for pid in pids)
@@ -406,7 +406,7 @@ def test_nothing_is_left_behind(submit: Submit) -> None:
 
 def test_without_a_jail_the_protocol_is_the_same_and_the_result_is_marked(submit: Submit) -> None:
     plain = play_defense(generate(123), in_process(KEEPS_STATE), SHORT)
-    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail", unsafe=True) as house:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail", unsafe=True) as house:
         assert house.unsafe
         assert house.level is Level.C
         match = play_defense(generate(123), house.guardrail, SHORT)
@@ -414,7 +414,7 @@ def test_without_a_jail_the_protocol_is_the_same_and_the_result_is_marked(submit
 
 
 def test_level_c_refuses(submit: Submit) -> None:
-    house = GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail", level=Level.C)
+    house = GuestPool(submit(guardrail=KEEPS_STATE), "guardrail", level=Level.C)
     with pytest.raises(JailError, match="in a jail or not at all"):
         house.open()
 
@@ -435,7 +435,7 @@ def test_an_attack_that_returns_something_else_each_time_is_found_out() -> None:
 
 def test_the_judge_runs_where_it_could_before(submit: Submit) -> None:
     before = os.sched_getaffinity(0)
-    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         house.open()
         assert len(os.sched_getaffinity(0)) == 1
     assert os.sched_getaffinity(0) == before
@@ -451,7 +451,7 @@ def test_what_costs_no_step_has_an_end_too(submit: Submit, body: str) -> None:
     """
     deadlines = Deadlines(whole=1.0)
     with (
-        GuestHouse(submit(attack=source), "attack", deadlines=deadlines) as house,
+        GuestPool(submit(attack=source), "attack", deadlines=deadlines) as house,
         pytest.raises(GuestError) as caught,
     ):
         house.attack().run(SandboxEnv(max_steps=5), AttackRunConfig(max_steps=5))
@@ -468,7 +468,7 @@ def test_a_forged_failure_says_nothing_of_its_own(submit: Submit) -> None:
                 if isinstance(each, Channel):
                     each.send(Failed("canary=ABCDEF12345", "ValueError: seen", "File x"))
     """
-    with GuestHouse(submit(guardrail=source), "guardrail") as house:
+    with GuestPool(submit(guardrail=source), "guardrail") as house:
         env = SandboxEnv(guardrail=house.guardrail())
         with pytest.raises(GuestError) as caught:
             env.interact("run echo")
@@ -482,7 +482,7 @@ def test_a_flood_of_candidates_is_not_kept(submit: Submit) -> None:
         def run(self, env, config):
             return [("x",) * 5_000] * 30 + [("y" * 9_000,)] + ["word" * 100] + [("run echo",)]
     """
-    with GuestHouse(submit(attack=source), "attack") as house:
+    with GuestPool(submit(attack=source), "attack") as house:
         found = house.attack().run(SandboxEnv(max_steps=5), AttackRunConfig(max_steps=5))
     assert len(found) == 33
     assert all(len(each) <= 64 for each in found[:30])
@@ -503,6 +503,6 @@ def test_a_guardrail_that_counts_is_found_out_by_any_number_of_workers(
             asked += 1
             return Decision.deny("a search") if asked > 40 else Decision.allow()
     """
-    with GuestHouse(submit(guardrail=source), "guardrail") as house:
+    with GuestPool(submit(guardrail=source), "guardrail") as house:
         match = play_defense(generate(123), house.guardrail, SHORT, workers=workers)
     assert match.inconsistent > 0

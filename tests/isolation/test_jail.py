@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from tiltyard.isolation.jail import SLOTS, start
-from tiltyard.isolation.limits import JailError, Level
-from tiltyard.isolation.selfjail import LAYERS
+from tiltyard.isolation.confinement.selfjail import LAYERS
+from tiltyard.isolation.host.fork_server import SLOTS, start
+from tiltyard.isolation.host.limits import JailError, Level
 
 LEVELS = pytest.mark.parametrize("level", ["A", "B"])
-TARGET = "tiltyard.isolation.script"
+TARGET = "tiltyard.isolation.guest.probe_script"
 
 
 @LEVELS
@@ -201,9 +201,9 @@ def test_a_judge_killed_at_any_moment_leaves_nothing(level: str, tmp_path: Path)
         token = f"killed-{secrets.token_hex(8)}"
         source = (
             "import sys\nfrom pathlib import Path\n"
-            "from tiltyard.isolation.jail import Nursery\n"
-            "from tiltyard.isolation.limits import Level\nprint(flush=True)\n"
-            f"nursery = Nursery({TARGET!r}, [{token!r}], level=Level.{level})\n"
+            "from tiltyard.isolation.host.fork_server import ForkServer\n"
+            "from tiltyard.isolation.host.limits import Level\nprint(flush=True)\n"
+            f"nursery = ForkServer({TARGET!r}, [{token!r}], level=Level.{level})\n"
             "sys.stdin.read()\n"
         )
         judge = subprocess.Popen(
@@ -297,7 +297,7 @@ def test_a_guest_is_started_from_the_main_thread_alone() -> None:
 )
 def test_a_missing_layer_is_an_error_and_not_a_smaller_jail(before: str, refused: str) -> None:
     source = (
-        f"{before}\nfrom tiltyard.isolation.selfjail import LAYERS, confine\n"
+        f"{before}\nfrom tiltyard.isolation.confinement.selfjail import LAYERS, confine\n"
         "only = frozenset(LAYERS) - {'landlock', 'no-new-privileges'}\n"
         "confine({}, [], None, None, without=only)\n"
     )

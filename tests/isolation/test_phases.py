@@ -10,14 +10,14 @@ from msgspec import structs
 from isolation.test_guests import KEEPS_STATE, Submit, in_process, submit
 from tiltyard import SandboxEnv
 from tiltyard.benign import draw_suite, play
-from tiltyard.competition import matches
-from tiltyard.competition.matches import play_defense
-from tiltyard.guardrail import keep_episodes_apart
-from tiltyard.isolation import cores, slots
-from tiltyard.isolation.house import GuestHouse
-from tiltyard.isolation.session import GuestError, Session
+from tiltyard.episode.guardrail_runner import keep_episodes_apart
+from tiltyard.isolation.host import cores, slots
+from tiltyard.isolation.host.guest_pool import GuestPool
+from tiltyard.isolation.host.session import GuestError, Session
 from tiltyard.judge import Judge
-from tiltyard.ruleset import load_ruleset
+from tiltyard.matches import matches
+from tiltyard.matches.matches import play_defense
+from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.generate import generate
 
 __all__ = ["submit"]
@@ -64,7 +64,7 @@ def reasons(guardrail: Any) -> list[str]:
 
 
 def test_no_guest_can_count_those_before_it(submit: Submit) -> None:
-    with GuestHouse(submit(guardrail=TELLS_ALL), "guardrail") as house:
+    with GuestPool(submit(guardrail=TELLS_ALL), "guardrail") as house:
         guardrail = house.guardrail()
         keep_episodes_apart(guardrail)
         said = reasons(guardrail)
@@ -75,7 +75,7 @@ def test_no_guest_can_count_those_before_it(submit: Submit) -> None:
 
 def test_a_guest_that_is_not_kept_apart_can(submit: Submit) -> None:
     """The control: what the test above looks for is there to be seen."""
-    with GuestHouse(submit(guardrail=TELLS_ALL), "guardrail") as house:
+    with GuestPool(submit(guardrail=TELLS_ALL), "guardrail") as house:
         guardrail = house.guardrail()
         env = SandboxEnv(guardrail=guardrail)
         said = {env.interact(f"run echo {n}").events[0].reason for n in range(3)}
@@ -87,7 +87,7 @@ def test_each_judged_replay_is_a_guests_first(submit: Submit) -> None:
     plain = play_defense(generate(123), in_process(KEEPS_STATE), SHORT)
     chains = plain.exploration.chains
     assert len(chains) > 3
-    with GuestHouse(submit(guardrail=TELLS_THE_JUDGE), "guardrail") as house:
+    with GuestPool(submit(guardrail=TELLS_THE_JUDGE), "guardrail") as house:
         guardrail = house.guardrail()
         keep_episodes_apart(guardrail)
         apart = Judge(generate(123), guardrail).judge(chains)
@@ -111,7 +111,7 @@ def test_judged_compared_and_benign_guests_are_told_the_same_kinds_of_things(
 
     monkeypatch.setattr(Session, "ask", listen)
     scenario = generate(123)
-    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         guardrail = house.guardrail()
         keep_episodes_apart(guardrail)
         Judge(scenario, guardrail).judge(CHAINS * 2)
@@ -178,7 +178,7 @@ def test_a_guests_end_is_told_the_same_by_any_number_of_workers(
     submit: Submit, workers: int
 ) -> None:
     with (
-        GuestHouse(submit(guardrail=DIES), "guardrail") as house,
+        GuestPool(submit(guardrail=DIES), "guardrail") as house,
         pytest.raises(GuestError) as caught,
     ):
         play_defense(generate(123), house.guardrail, SHORT, workers=workers)
@@ -195,7 +195,7 @@ def test_copies_of_a_process_do_not_share_its_core(
     # As if nobody else were on this machine.
     name = f"core-for-{os.getpid()}"
     monkeypatch.setattr(cores, "take", lambda _, numbers: slots.take(name, numbers))
-    with GuestHouse(submit(guardrail=KEEPS_STATE), "guardrail") as house:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         house.open()
         (own,) = os.sched_getaffinity(0)
         (others,) = in_a_copy(lambda: _open_and_look(house))
@@ -203,7 +203,7 @@ def test_copies_of_a_process_do_not_share_its_core(
     assert len(os.sched_getaffinity(0)) >= 2
 
 
-def _open_and_look(house: GuestHouse) -> set[int]:
+def _open_and_look(house: GuestPool) -> set[int]:
     session = house.open()
     own = os.sched_getaffinity(0)
     assert os.sched_getaffinity(session.guest.pid) == own

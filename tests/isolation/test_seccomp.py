@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from tiltyard.isolation.landlock import handled
-from tiltyard.isolation.seccomp import ABSENT, ALLOW, KILL, MACHINES, REFUSE, program
-from tiltyard.isolation.syscalls import ALLOWED, CHECKED, FATAL
+from tiltyard.isolation.confinement.landlock import handled
+from tiltyard.isolation.confinement.seccomp import ABSENT, ALLOW, KILL, MACHINES, REFUSE, program
+from tiltyard.isolation.confinement.syscalls import ALLOWED, CHECKED, FATAL
 
 PID: Final = 4321
 THREAD: Final = 0x3D0F00  # what the C library passes for a thread

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tiltyard import AttackCandidate
 from tiltyard.judge import Judge, check_candidates
-from tiltyard.ruleset import load_ruleset
+from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.scenario import Scenario
 
 House = Callable[..., Scenario]

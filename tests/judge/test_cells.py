@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tiltyard import Context, DataFlowGuardrail, Decision, GuardrailBase
-from tiltyard.guardrail import Guardrail
+from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.judge import Finding, Judge
 from tiltyard.judge.cells import Cell, possible_cells
 from tiltyard.world.scenario import Scenario

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tiltyard import DataFlowGuardrail
-from tiltyard.guardrail import Guardrail
+from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.judge import Finding, Judge
 from tiltyard.world.scenario import Scenario
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiltyard.agent import View
-from tiltyard.draw import Draw
+from tiltyard.contracts.agent import View
+from tiltyard.contracts.trace import Answer
+from tiltyard.foundation.draw import Draw
 from tiltyard.judge import Finding, Judge
 from tiltyard.judge.inference import Secret, infer_ranges, secrets_of
 from tiltyard.judge.rotation import rotated
-from tiltyard.trace import Answer
 from tiltyard.world.generate import generate
 from tiltyard.world.results import ToolCall
 from tiltyard.world.scenario import Scenario

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tiltyard import AllowAllGuardrail, Context, DataFlowGuardrail, Decision, GuardrailBase
-from tiltyard.draw import Draw
+from tiltyard.foundation.draw import Draw
 from tiltyard.judge import Finding, Judge
 from tiltyard.judge.robustness import Robustness, paraphrased, robustness, transplanted
-from tiltyard.ruleset import load_ruleset
-from tiltyard.scoring import score_attack
+from tiltyard.judge.scoring import score_attack
+from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tiltyard.judge import Judge
 from tiltyard.judge.rotation import rotated
-from tiltyard.ruleset import load_ruleset
+from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world import files
 from tiltyard.world.files import File
 from tiltyard.world.scenario import Scenario

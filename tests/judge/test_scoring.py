@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiltyard.judge.cells import Cell, Route, possible_cells
-from tiltyard.judge.sightings import SEVERITY, Predicate, Sink, Target
-from tiltyard.ruleset import Ruleset, RulesetError, load_ruleset, read_ruleset
-from tiltyard.scoring import (
+from tiltyard.judge.predicates import SEVERITY, Predicate, Sink, Target
+from tiltyard.judge.scoring import (
     AttackScore,
     DefenseScore,
     defense_points,
@@ -19,6 +18,7 @@ from tiltyard.scoring import (
     score_attack,
     score_defense,
 )
+from tiltyard.rulesets.ruleset import Ruleset, RulesetError, load_ruleset, read_ruleset
 from tiltyard.world.text import SourceKind
 
 DESIGN = load_ruleset("design")

@@ -9,9 +9,9 @@ import pytest
 from msgspec import Struct, structs
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tiltyard.competition.official import restricted
 from tiltyard.reporting.html import render
 from tiltyard.reporting.schema import Failure, Report, read_report
+from tiltyard.runs.key import restricted
 
 
 class Shown(Struct):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from tiltyard.competition.evaluation import evaluate
-from tiltyard.competition.job import Job
-from tiltyard.competition.opponents import find_opponent
-from tiltyard.isolation.submissions import open_submission
-from tiltyard.ruleset import load_ruleset
+from tiltyard.matches.opponents import find_opponent
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.runs.evaluate import evaluate
+from tiltyard.runs.job import Job
+from tiltyard.submissions import open_submission
 
 HERE = Path(__file__).parent
 

@@ -8,10 +8,10 @@ import pytest
 from msgspec import structs
 from playwright.sync_api import expect
 
-from tiltyard.competition.field import Field, gather
-from tiltyard.competition.leaderboard import make_leaderboard
-from tiltyard.competition.monitor_page import page
-from tiltyard.competition.monitoring import monitor
+from tiltyard.standings.leaderboard import make_leaderboard
+from tiltyard.standings.monitor_page import page
+from tiltyard.standings.monitoring import monitor
+from tiltyard.standings.report_set import Field, gather
 
 Show = Callable[..., Any]
 SEASON = Path(__file__).parents[2] / "docs/season/reports"

@@ -10,10 +10,10 @@ from msgspec import structs
 from playwright.sync_api import expect
 
 from tiltyard.agents.deterministic import DeterministicAgent
-from tiltyard.competition.susceptibility import measure
-from tiltyard.competition.susceptibility_page import page
-from tiltyard.competition.susceptibility_schema import DEFINITIONS, Susceptibility
 from tiltyard.guardrails import DataFlowGuardrail
+from tiltyard.reporting.susceptibility_page import page
+from tiltyard.reporting.susceptibility_schema import DEFINITIONS, Susceptibility
+from tiltyard.studies.susceptibility import measure
 from tiltyard.world.generate import generate
 
 Show = Callable[..., Any]

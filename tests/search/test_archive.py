@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiltyard.draw import Draw
+from tiltyard.foundation.draw import Draw
 from tiltyard.search.archive import Archive, weight_of
 from tiltyard.search.fenwick import Fenwick
 

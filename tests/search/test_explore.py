@@ -13,9 +13,17 @@ import pytest
 from msgspec import structs
 
 from tiltyard import Context, Decision, GuardrailBase, SandboxEnv
-from tiltyard.draw import Draw
-from tiltyard.ruleset import SearchRules, load_ruleset
-from tiltyard.search import OPERATORS, Archive, Exploration, Player, Progress, Vocabulary, explore
+from tiltyard.foundation.draw import Draw
+from tiltyard.rulesets.ruleset import SearchRules, load_ruleset
+from tiltyard.search import (
+    OPERATORS,
+    Archive,
+    Exploration,
+    Player,
+    SearchStatus,
+    Vocabulary,
+    explore,
+)
 from tiltyard.search.workers import WorkerError, Workers
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.scenario import Labels, Scenario
@@ -112,7 +120,7 @@ def test_chains_are_deep_and_bounded(usual: Exploration) -> None:
 
 
 def test_steps_are_the_budget_and_progress_is_told() -> None:
-    told: list[Progress] = []
+    told: list[SearchStatus] = []
     found = explore(environment(), RULES, ("test",), steps=700, report=told.append)
     assert found.steps >= 700
     assert found.steps < 700 + 6 * 44

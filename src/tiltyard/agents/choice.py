@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from tiltyard.agent import Agent, AgentGoneError, OutOfRequestsError
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.local import LocalModelError, LocalServer
 from tiltyard.agents.model.account import Account, Price, Purse
 from tiltyard.agents.model.agent import Model, ModelAgent
 from tiltyard.agents.model.endpoint import Endpoint, address_of, check_address, check_key
 from tiltyard.agents.model.record import Identity, Record
-from tiltyard.ruleset import ModelRules
+from tiltyard.contracts.agent import Agent, AgentGoneError, OutOfRequestsError
+from tiltyard.rulesets.ruleset import ModelRules
 
 DETERMINISTIC: Final = "deterministic"
 LOCAL: Final = "local"

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tiltyard.agent import View
 from tiltyard.agents.grammar import (
     LAST,
     Carry,
@@ -28,7 +27,8 @@ from tiltyard.agents.grammar import (
     What,
     instructions,
 )
-from tiltyard.trace import Answer, Event
+from tiltyard.contracts.agent import View
+from tiltyard.contracts.trace import Answer, Event
 from tiltyard.world.results import FROM_USER, Argument, Arranged, ToolCall, ToolResult
 from tiltyard.world.text import (
     EMPTY,

@@ -6,12 +6,12 @@ guardrail, no judge and no scenario's inside.
 
 from typing import Final, Protocol
 
-from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
 from tiltyard.attacks.cartographer import Cartographer
 from tiltyard.attacks.enhanced import EnhancedGoExplore
 from tiltyard.attacks.go_explore import GoExplore
 from tiltyard.attacks.prompts import SimplePrompts
 from tiltyard.attacks.systematic import SystematicExploration
+from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig
 
 
 class Attack(Protocol):

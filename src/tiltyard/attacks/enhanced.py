@@ -11,13 +11,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
 from tiltyard.attacks.go_explore import all_words
 from tiltyard.attacks.metered import Chain, candidates
 from tiltyard.attacks.spelling import mentions, veil
 from tiltyard.attacks.watched import Watched
-from tiltyard.draw import Draw
-from tiltyard.ruleset import SearchRules
+from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig
+from tiltyard.foundation.draw import Draw
+from tiltyard.rulesets.ruleset import SearchRules
 from tiltyard.search import Vocabulary, explore
 
 ROUNDS: Final = 6

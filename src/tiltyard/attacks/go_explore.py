@@ -10,9 +10,9 @@ from importlib.resources import files
 
 import msgspec
 
-from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
 from tiltyard.attacks.metered import Metered, candidates
-from tiltyard.ruleset import SearchRules
+from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig
+from tiltyard.rulesets.ruleset import SearchRules
 from tiltyard.search import explore
 
 

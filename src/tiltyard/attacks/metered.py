@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
+from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig
 
 MAX_CANDIDATES: Final = 2_000
 MAX_MESSAGES: Final = 32

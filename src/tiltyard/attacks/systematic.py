@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Final
 
-from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
 from tiltyard.attacks.metered import Chain, Metered, candidates, has_effect
+from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig
 
 NAMES_A_LISTING: Final = 4
 

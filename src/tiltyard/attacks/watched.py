@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tiltyard.attack import AttackEnv, AttackRunConfig
 from tiltyard.attacks.metered import EFFECTS, Event, Metered, is_refused
+from tiltyard.contracts.attack import AttackEnv, AttackRunConfig
 
 MAX_NAME_CHARS: Final = 200
 """Longer arguments are texts: too many words to tell which of them was the wrong one."""

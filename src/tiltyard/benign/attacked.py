@@ -11,16 +11,17 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tiltyard.agent import Agent
 from tiltyard.agents.grammar import Wait, instructions
-from tiltyard.benign.house import EMAIL, FILE, WEB, House
+from tiltyard.benign.documents import EMAIL, FILE, WEB, House
 from tiltyard.benign.tasks import Task
 from tiltyard.benign.templates import load
-from tiltyard.benign.trial import MakeGuardrail, play
-from tiltyard.draw import Draw
-from tiltyard.guardrail import close_guardrail
-from tiltyard.judge.trial import Judge
-from tiltyard.ruleset import Ruleset, load_ruleset
+from tiltyard.benign.trial import play
+from tiltyard.contracts.agent import Agent
+from tiltyard.contracts.guardrail import MakeGuardrail
+from tiltyard.episode.guardrail_runner import close_guardrail
+from tiltyard.foundation.draw import Draw
+from tiltyard.judge.judge import Judge
+from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.text import by_user
 

@@ -7,10 +7,10 @@ the match's key and by the variant it is for, so that a suite is the same everyw
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tiltyard.benign.house import EMAIL, FILE, WEB, Choice, House, may_look_alike
+from tiltyard.benign.documents import EMAIL, FILE, WEB, Choice, House, may_look_alike
 from tiltyard.benign.tasks import Call, Outcome, StagingError, Task
 from tiltyard.benign.templates import Book, Operation, Template, load
-from tiltyard.draw import Draw
+from tiltyard.foundation.draw import Draw
 from tiltyard.world import templates
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.templates import Filler

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tiltyard.agent import Agent, View
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.benign.tasks import Call, Kind, Outcome, Task
-from tiltyard.decision import Action
-from tiltyard.episode import MAX_CALLS_A_MESSAGE, Episode, advance, begin
-from tiltyard.guardrail import Guardrail, GuardrailGoneError, close_guardrail
-from tiltyard.trace import NO_TRACE, Answer, Event, Trace
+from tiltyard.contracts.agent import Agent, View
+from tiltyard.contracts.decision import Action
+from tiltyard.contracts.guardrail import Guardrail, MakeGuardrail
+from tiltyard.contracts.trace import NO_TRACE, Answer, Event, Trace
+from tiltyard.episode.advance import MAX_CALLS_A_MESSAGE, Episode, advance, begin
+from tiltyard.episode.guardrail_runner import GuardrailGoneError, close_guardrail
 from tiltyard.world import files
 from tiltyard.world.paths import PathError, normalise
 from tiltyard.world.results import ToolCall
@@ -23,8 +24,6 @@ from tiltyard.world.scenario import Scenario
 from tiltyard.world.state import Mailed, Posted, World
 from tiltyard.world.text import Text, by_machine, decode
 from tiltyard.world.urls import read_address
-
-MakeGuardrail = Callable[[], Guardrail]
 
 TARGETS: Final = {
     "web.search": "query",

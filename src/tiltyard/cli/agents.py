@@ -6,7 +6,7 @@ import typer
 
 from tiltyard.agents.choice import DETERMINISTIC, AgentChoice, AgentChoiceError
 from tiltyard.agents.model.account import MICRO, Price
-from tiltyard.ruleset import Ruleset, find_ruleset
+from tiltyard.rulesets.ruleset import Ruleset, find_ruleset
 
 AgentOption = Annotated[
     str,

@@ -13,14 +13,9 @@ from rich.table import Table
 
 from tiltyard.cli.agents import find_deterministic_ruleset
 from tiltyard.cli.problems import in_one_sentence
-from tiltyard.competition.calibration import (
-    Calibration,
-    calibrate,
-    measure_convergence,
-    measure_seed,
-)
-from tiltyard.competition.tables import attack_table, curve, defense_table, page
-from tiltyard.env import PUBLIC_SEED
+from tiltyard.episode.sandbox_env import PUBLIC_SEED
+from tiltyard.studies.calibration import Calibration, calibrate, measure_convergence, measure_seed
+from tiltyard.studies.calibration_tables import attack_table, curve, defense_table, page
 from tiltyard.world.generate import generate
 
 CONVERGENCE_OF: Final = ("allow-all", "simple rules", "pattern matching", "taint tracking")

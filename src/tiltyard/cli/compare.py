@@ -21,7 +21,9 @@ from tiltyard.cli.screen import (
     shown_segments,
     waiting,
 )
-from tiltyard.competition.comparison import (
+from tiltyard.reporting.schema import Step, TrialRow
+from tiltyard.runs.store import Store, find_report
+from tiltyard.studies.comparison import (
     TRACKS,
     Change,
     Comparison,
@@ -30,8 +32,6 @@ from tiltyard.competition.comparison import (
     compare,
     open_run,
 )
-from tiltyard.competition.store import Store, find_report
-from tiltyard.reporting.schema import Step, TrialRow
 
 
 def run(

@@ -5,11 +5,11 @@ from typing import Final, NamedTuple
 from rich.console import Console
 from rich.text import Text as Line
 
-from tiltyard.decision import Action
-from tiltyard.env import PUBLIC_SEED, SandboxEnv
-from tiltyard.guardrail import GuardrailBase
+from tiltyard.contracts.decision import Action
+from tiltyard.contracts.guardrail import GuardrailBase
+from tiltyard.contracts.trace import Event
+from tiltyard.episode.sandbox_env import PUBLIC_SEED, SandboxEnv
 from tiltyard.guardrails import AllowAllGuardrail, DataFlowGuardrail
-from tiltyard.trace import Event
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Planted, Scenario
 from tiltyard.world.state import Deleted, Mailed, Posted, Wrote

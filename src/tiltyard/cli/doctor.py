@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tiltyard.isolation.limits import Level
-from tiltyard.isolation.probing import Machine, probe
+from tiltyard.isolation.host.limits import Level
+from tiltyard.isolation.host.probe import Machine, probe
 
 _MEANING = {
     Level.A: "namespaces and the self-jail: results are comparable",

@@ -24,13 +24,13 @@ from tiltyard.cli.agents import (
 from tiltyard.cli.bars import Bars
 from tiltyard.cli.problems import WRONG_USE, in_one_sentence, refuse
 from tiltyard.cli.screen import DEFAULT_STORE, StoreOption, UnsafeOption, shown, shown_lines
-from tiltyard.competition.official import make_key, read_key
-from tiltyard.competition.runs import Finished, Request, run, verify
-from tiltyard.competition.store import PAGE, Store, find_report, has_record
-from tiltyard.env import PUBLIC_SEED
+from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.reporting.breakdown import many
 from tiltyard.reporting.schema import ModelUse, Report, summary
-from tiltyard.ruleset import find_ruleset
+from tiltyard.rulesets.ruleset import find_ruleset
+from tiltyard.runs.key import make_key, read_key
+from tiltyard.runs.request import Finished, Request, run, verify
+from tiltyard.runs.store import PAGE, Store, find_report, has_record
 from tiltyard.world.fixtures import load_scenario
 
 BROKEN_OFF: Final = 1
@@ -135,14 +135,14 @@ def evaluate(  # noqa: PLR0913 - options
         own = None if scenario is None else load_scenario(scenario)
         with Bars() as bars:
             finished = run(
-                request, Store(store), scenario=own, key=secret, fresh=fresh, watcher=bars
+                request, Store(store), scenario=own, key=secret, fresh=fresh, progress=bars
             )
             others = [
                 run(
                     msgspec.structs.replace(request, seed=other),
                     Store(store),
                     fresh=fresh,
-                    watcher=bars,
+                    progress=bars,
                 )
                 for other in _other_seeds(seed, seeds)
             ]
@@ -212,7 +212,9 @@ def _play_again(
     secret = None if key is None else read_key(key)
     own = None if scenario is None else load_scenario(scenario)
     with Bars() as bars:
-        verified = verify(path, Store(store), scenario=own, key=secret, unsafe=unsafe, watcher=bars)
+        verified = verify(
+            path, Store(store), scenario=own, key=secret, unsafe=unsafe, progress=bars
+        )
     if not verified.same:
         typer.echo(f"different: the report says {shown(verified.expected)}", err=True)
         typer.echo(f"           played again    {verified.found}", err=True)

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tiltyard.cli.screen import DEFAULT_STORE, StoreOption, number, open_console, shown
-from tiltyard.competition.store import Store
 from tiltyard.reporting.schema import Report, summary
+from tiltyard.runs.store import Store
 
 
 def run(

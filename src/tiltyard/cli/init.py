@@ -42,7 +42,7 @@ def run(
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name in track.files:
-            source = resources.files("tiltyard.starters").joinpath(name).read_bytes()
+            source = resources.files("tiltyard.submissions.starters").joinpath(name).read_bytes()
             # "x": whoever made the file meanwhile keeps it.
             with (directory / name).open("xb") as file:
                 file.write(source)

@@ -11,15 +11,10 @@ from rich.console import Console
 from tiltyard.cli.problems import WRONG_USE, in_one_sentence, refuse
 from tiltyard.cli.screen import DEFAULT_STORE, number, open_console
 from tiltyard.cli.showing import escaped, print_table, say
-from tiltyard.competition.field import Field, FieldError, gather
-from tiltyard.competition.leaderboard import (
-    Board,
-    Leaderboard,
-    make_leaderboard,
-    read_disqualified,
-)
-from tiltyard.competition.official import read_key
-from tiltyard.competition.tables import table
+from tiltyard.runs.key import read_key
+from tiltyard.standings.leaderboard import Board, Leaderboard, make_leaderboard, read_disqualified
+from tiltyard.standings.report_set import Field, FieldError, gather
+from tiltyard.studies.calibration_tables import table
 
 HEAD: Final = (
     "rank",

@@ -19,10 +19,10 @@ from tiltyard.cli.leaderboard import (
 from tiltyard.cli.problems import WRONG_USE, refuse
 from tiltyard.cli.screen import number, open_console
 from tiltyard.cli.showing import print_table, say
-from tiltyard.competition.leaderboard import Leaderboard
-from tiltyard.competition.monitor_page import page
-from tiltyard.competition.monitoring import BINS, Fared, Monitoring, Spread, monitor
-from tiltyard.plain_files import write_whole
+from tiltyard.foundation.files import write_whole
+from tiltyard.standings.leaderboard import Leaderboard
+from tiltyard.standings.monitor_page import page
+from tiltyard.standings.monitoring import BINS, Fared, Monitoring, Spread, monitor
 
 BAR: Final = 40
 

@@ -12,7 +12,6 @@ import typer
 from msgspec import structs
 from rich.console import Console
 
-from tiltyard.agent import AgentGoneError
 from tiltyard.agents.choice import LOCAL, hire
 from tiltyard.agents.model.agent import ModelAgent
 from tiltyard.agents.model.record import Record
@@ -29,18 +28,17 @@ from tiltyard.cli.evaluate import BROKEN_OFF, ScenarioOption
 from tiltyard.cli.problems import in_one_sentence, refuse
 from tiltyard.cli.screen import UnsafeOption, open_console
 from tiltyard.cli.showing import print_table, say
-from tiltyard.competition.opponents import Lodging, Opponent, find_opponent
-from tiltyard.competition.parts import tell_model
-from tiltyard.competition.runs import NoJailError
-from tiltyard.competition.store import EXCHANGES
-from tiltyard.competition.susceptibility import (
-    DEFAULT_PER_FAMILY,
-    DEFAULT_VARIANTS,
-    BrokenOffError,
-    MakeGuardrail,
-    measure,
-)
-from tiltyard.competition.susceptibility_page import (
+from tiltyard.contracts.agent import AgentGoneError
+from tiltyard.contracts.guardrail import MakeGuardrail
+from tiltyard.episode.advance import MAX_CALLS_A_MESSAGE
+from tiltyard.episode.guardrail_runner import GuardrailGoneError
+from tiltyard.episode.sandbox_env import PUBLIC_SEED
+from tiltyard.foundation.files import write_whole
+from tiltyard.isolation.host.limits import Level, NoJailError
+from tiltyard.isolation.host.probe import probe
+from tiltyard.matches.opponents import Lodging, Opponent, find_opponent
+from tiltyard.reporting.page import Table
+from tiltyard.reporting.susceptibility_page import (
     ASIDE,
     family_tables,
     page,
@@ -48,15 +46,16 @@ from tiltyard.competition.susceptibility_page import (
     task_tables,
     warnings,
 )
-from tiltyard.competition.susceptibility_schema import Susceptibility
-from tiltyard.env import PUBLIC_SEED
-from tiltyard.episode import MAX_CALLS_A_MESSAGE
-from tiltyard.guardrail import GuardrailGoneError
-from tiltyard.isolation.limits import Level
-from tiltyard.isolation.probing import probe
-from tiltyard.plain_files import write_whole
-from tiltyard.reporting.page import Table
-from tiltyard.ruleset import load_ruleset
+from tiltyard.reporting.susceptibility_schema import Susceptibility
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.runs.parts import tell_model
+from tiltyard.runs.store import EXCHANGES
+from tiltyard.studies.susceptibility import (
+    DEFAULT_PER_FAMILY,
+    DEFAULT_VARIANTS,
+    BrokenOffError,
+    measure,
+)
 from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate
 
@@ -144,7 +143,7 @@ def run(  # noqa: PLR0913 - options
                     per_family=per_family,
                     variants=variants,
                     max_calls=calls,
-                    watcher=bars,
+                    progress=bars,
                 )
                 if isinstance(tried, ModelAgent):
                     used = tell_model(tried, asking.requests)

@@ -10,18 +10,17 @@ import typer
 
 from tiltyard.agents.choice import AgentChoiceError
 from tiltyard.cli.screen import shown
-from tiltyard.competition.field import FieldError
-from tiltyard.competition.leaderboard import DisqualificationError
-from tiltyard.competition.official import KeyFileError
-from tiltyard.competition.opponents import OpponentError
-from tiltyard.competition.runs import NoJailError
-from tiltyard.competition.store import StoreError
-from tiltyard.competition.susceptibility import SusceptibilityError
-from tiltyard.competition.tournament import TournamentError
-from tiltyard.isolation.limits import JailError
-from tiltyard.isolation.submissions import SubmissionError
+from tiltyard.isolation.host.limits import JailError, NoJailError
+from tiltyard.matches.opponents import OpponentError
+from tiltyard.matches.tournament import TournamentError
 from tiltyard.reporting.schema import ReportError
-from tiltyard.ruleset import RulesetError
+from tiltyard.rulesets.ruleset import RulesetError
+from tiltyard.runs.key import KeyFileError
+from tiltyard.runs.store import StoreError
+from tiltyard.standings.leaderboard import DisqualificationError
+from tiltyard.standings.report_set import FieldError
+from tiltyard.studies.susceptibility import SusceptibilityError
+from tiltyard.submissions import SubmissionError
 from tiltyard.world.fixtures import FixturesError
 
 WRONG_USE: Final = 2

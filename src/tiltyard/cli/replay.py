@@ -24,8 +24,8 @@ from tiltyard.cli.screen import (
     shown_lines,
     shown_segments,
 )
-from tiltyard.competition.store import REPORT, Store, StoreError, find_report, load_report
 from tiltyard.reporting.schema import Finding, Report, Segment, Step
+from tiltyard.runs.store import REPORT, Store, StoreError, find_report, load_report
 
 _KEYS: Final = "Enter or n: next   p: previous   q: quit"
 _NEXT: Final = frozenset({"\r", "\n", " ", "n", "j", "\x1b[C", "\x1b[B"})

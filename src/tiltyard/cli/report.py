@@ -14,9 +14,9 @@ from tiltyard.cli.screen import (
     StoreOption,
     shown,
 )
-from tiltyard.competition.store import PAGE, Store, find_report, load_report
-from tiltyard.plain_files import write_whole
+from tiltyard.foundation.files import write_whole
 from tiltyard.reporting.schema import json_schema
+from tiltyard.runs.store import PAGE, Store, find_report, load_report
 
 
 def run(

@@ -15,8 +15,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tiltyard.competition.store import REPORT
 from tiltyard.reporting.schema import Segment
+from tiltyard.runs.store import REPORT
 
 DEFAULT_STORE: Final = Path(".tiltyard")
 _OPENS, _CLOSES = (

@@ -16,14 +16,9 @@ from tiltyard.cli.evaluate import Budget
 from tiltyard.cli.problems import in_one_sentence
 from tiltyard.cli.screen import UnsafeOption, number, open_console, shown
 from tiltyard.cli.showing import escaped, print_table, say
-from tiltyard.competition.tables import table
-from tiltyard.competition.tournament import (
-    Pairing,
-    Tournament,
-    enter,
-    hold,
-)
-from tiltyard.env import PUBLIC_SEED
+from tiltyard.episode.sandbox_env import PUBLIC_SEED
+from tiltyard.matches.tournament import Pairing, Tournament, enter, hold
+from tiltyard.studies.calibration_tables import table
 
 
 def run(  # noqa: PLR0913 - options
@@ -69,7 +64,7 @@ def run(  # noqa: PLR0913 - options
             budget=budget.value,
             seed=seed,
             unsafe=unsafe,
-            watcher=bars,
+            progress=bars,
         )
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(done), indent=1).decode())

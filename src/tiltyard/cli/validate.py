@@ -10,9 +10,9 @@ from rich.text import Text
 
 from tiltyard.cli.problems import in_one_sentence
 from tiltyard.cli.screen import UnsafeOption, open_console, shown, waiting
-from tiltyard.competition.validation import Validation, validate
-from tiltyard.isolation.submissions import Track
-from tiltyard.ruleset import load_ruleset
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.studies.validation import Validation, validate
+from tiltyard.submissions import Track
 
 
 class Side(StrEnum):

@@ -14,7 +14,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, Final
 
-from tiltyard.attack import AttackRunConfig
+from tiltyard.contracts.attack import AttackRunConfig
 
 PEER: Final = "aicomp_sdk"
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tiltyard.attack import AttackRunConfig as OurConfig
-from tiltyard.attack import BudgetSpentError
 from tiltyard.compat.contract import (
     AttackRunConfig,
     EnvInteractionResult,
@@ -20,6 +18,8 @@ from tiltyard.compat.contract import (
     Trace,
 )
 from tiltyard.compat.imports import notice, where
+from tiltyard.contracts.attack import AttackRunConfig as OurConfig
+from tiltyard.contracts.attack import BudgetSpentError
 
 MIN_UNHEARD: Final = 1_000
 """How many messages may go unheard, or as many as there were steps: then the attack is told."""

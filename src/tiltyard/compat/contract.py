@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
-from tiltyard.attack import AttackAlgorithmBase as AttackAlgorithmBase  # noqa: PLC0414 - handed on
+from tiltyard.contracts.attack import (
+    AttackAlgorithmBase as AttackAlgorithmBase,  # noqa: PLC0414 - handed on
+)
 
 DEFAULT_MAX_TOOL_HOPS: Final = 8
 MAX_USER_MESSAGE_CHARS: Final = 2_000

@@ -7,7 +7,7 @@ since its attributes are what is carried through snapshots.
 from collections.abc import Mapping
 from typing import Any
 
-from tiltyard.decision import Action, Decision
+from tiltyard.contracts.decision import Action, Decision
 
 
 class PeerContext(dict[str, Any]):

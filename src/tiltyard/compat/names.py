@@ -113,8 +113,7 @@ _HOOKS_ARE_GONE = (
     "leave them out, and see what a tool said in the guardrail's `observe(name, args, result)`"
 )
 _OUTSIDE = (
-    "a submission is played, and plays nothing itself: use `tiltyard.competition.matches` "
-    "outside of it"
+    "a submission is played, and plays nothing itself: use `tiltyard.matches.matches` outside of it"
 )
 
 ADVICE: Final = {

@@ -6,7 +6,7 @@ up it.
 
 from typing import Final
 
-from tiltyard.guardrail import GuardrailBase
+from tiltyard.contracts.guardrail import GuardrailBase
 from tiltyard.guardrails.allow_all import AllowAllGuardrail
 from tiltyard.guardrails.data_flow import DataFlowGuardrail
 from tiltyard.guardrails.pattern_matching import PatternMatchingGuardrail

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tiltyard.decision import Decision
-from tiltyard.guardrail import Context, GuardrailBase
+from tiltyard.contracts.decision import Decision
+from tiltyard.contracts.guardrail import Context, GuardrailBase
 
 
 class AllowAllGuardrail(GuardrailBase):

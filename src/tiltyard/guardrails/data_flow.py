@@ -9,8 +9,8 @@ from, or what an innocent name hides.
 import re
 from typing import Any, Final
 
-from tiltyard.decision import Decision
-from tiltyard.guardrail import Context, GuardrailBase, Result
+from tiltyard.contracts.decision import Decision
+from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
 
 DANGEROUS: Final = frozenset(("fs.write", "fs.delete", "shell.run", "http.post", "email.send"))
 UNTRUSTED: Final = frozenset(("web", "email"))

@@ -8,8 +8,8 @@ command to run. What it cannot read, it does not know: orders in code, and order
 import re
 from typing import Any, Final
 
-from tiltyard.decision import Decision
-from tiltyard.guardrail import Context, GuardrailBase, Result
+from tiltyard.contracts.decision import Decision
+from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
 from tiltyard.guardrails.simple_rules import broken_rule, is_named, target_of
 
 MAX_SUSPECTS: Final = 64

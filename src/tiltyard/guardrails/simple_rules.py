@@ -7,8 +7,8 @@ stop what is plainly bad and miss everything that is bad only because of who ask
 import re
 from typing import Any, Final
 
-from tiltyard.decision import Decision
-from tiltyard.guardrail import Context, GuardrailBase
+from tiltyard.contracts.decision import Decision
+from tiltyard.contracts.guardrail import Context, GuardrailBase
 
 SENSITIVE_FILE: Final = re.compile(
     r"(?<![a-z])(?:secrets?|passwords?|passwd|credentials?|tokens?|private|confidential)\.[a-z]+",

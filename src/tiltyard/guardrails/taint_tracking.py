@@ -9,8 +9,8 @@ a harmless message has gone by is forgotten.
 import re
 from typing import Any, Final
 
-from tiltyard.decision import Decision
-from tiltyard.guardrail import Context, GuardrailBase, Result
+from tiltyard.contracts.decision import Decision
+from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
 from tiltyard.guardrails.simple_rules import (
     broken_rule,
     is_default_post,

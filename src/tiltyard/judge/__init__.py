@@ -7,6 +7,6 @@ the judge's process.
 
 from tiltyard.judge.candidates import Refused, check_candidates
 from tiltyard.judge.findings import Finding, Verdict
-from tiltyard.judge.trial import Judge
+from tiltyard.judge.judge import Judge
 
 __all__ = ["Finding", "Judge", "Refused", "Verdict", "check_candidates"]

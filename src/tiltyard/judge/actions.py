@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from tiltyard.trace import Event, Trace
+from tiltyard.contracts.trace import Event, Trace
 from tiltyard.world.paths import PathError, normalise
 from tiltyard.world.results import ToolCall
 from tiltyard.world.state import Effect, Mailed, Posted

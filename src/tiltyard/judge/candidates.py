@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tiltyard.ruleset import AttackRules
+from tiltyard.rulesets.ruleset import AttackRules
 from tiltyard.world.text import has_lone_surrogate
 
 MAX_NAME_CHARS: Final = 60

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tiltyard.judge.sightings import TARGETS, Predicate, Sighting, Sink, Target
+from tiltyard.judge.predicates import TARGETS, Predicate, Sighting, Sink, Target
 from tiltyard.world.text import SourceKind
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from tiltyard.contracts.trace import Trace
 from tiltyard.judge.candidates import Refused
 from tiltyard.judge.cells import Cell
-from tiltyard.trace import Trace
 
 
 class Finding(Struct, frozen=True):

@@ -10,13 +10,13 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from tiltyard.agent import OutOfRequestsError
 from tiltyard.agents.model.account import Purse
 from tiltyard.agents.model.agent import ModelAgent
+from tiltyard.contracts.agent import OutOfRequestsError
 from tiltyard.judge.candidates import Admitted, Refused, check_candidates
 from tiltyard.judge.findings import Finding, Verdict
-from tiltyard.judge.trial import Judge
-from tiltyard.ruleset import Ruleset
+from tiltyard.judge.judge import Judge
+from tiltyard.rulesets.ruleset import Ruleset
 
 MakeJudge = Callable[[ModelAgent], Judge]
 Heard = tuple[list[Finding], int, Refused | None]

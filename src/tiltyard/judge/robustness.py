@@ -11,11 +11,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from tiltyard.draw import Draw
-from tiltyard.guardrail import Guardrail
+from tiltyard.contracts.guardrail import Guardrail
+from tiltyard.foundation.draw import Draw
 from tiltyard.judge.findings import Finding
-from tiltyard.judge.trial import Judge
-from tiltyard.ruleset import Ruleset
+from tiltyard.judge.judge import Judge
+from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 

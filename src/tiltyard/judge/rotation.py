@@ -8,7 +8,7 @@ secret that was seen in one world is worth nothing in another.
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 
-from tiltyard.draw import Draw
+from tiltyard.foundation.draw import Draw
 from tiltyard.world import files
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.state import World

@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from tiltyard.agent import View
 from tiltyard.agents.deterministic import DeterministicAgent, Memory
 from tiltyard.agents.grammar import (
     Instructions,
@@ -16,13 +15,14 @@ from tiltyard.agents.grammar import (
     Wait,
     instructions,
 )
+from tiltyard.contracts.agent import View
+from tiltyard.contracts.trace import Answer, Event, Trace
 from tiltyard.judge.actions import ActionKey, action_key
 from tiltyard.judge.cells import Route
 from tiltyard.judge.inference import Secret
-from tiltyard.judge.minimise import Chain
-from tiltyard.judge.sightings import Predicate, Seen, Sighting, Sink
+from tiltyard.judge.minimisation import Chain
+from tiltyard.judge.predicates import Predicate, Seen, Sighting, Sink
 from tiltyard.judge.slices import History
-from tiltyard.trace import Answer, Event, Trace
 from tiltyard.world import tools
 from tiltyard.world.results import FROM_USER, ToolCall
 from tiltyard.world.state import Deleted, Posted, World, Wrote

@@ -7,8 +7,8 @@ its arguments, and on those that wrote what it read. Everything else could have 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
+from tiltyard.contracts.trace import Event
 from tiltyard.judge.actions import action_key
-from tiltyard.trace import Event
 from tiltyard.world.state import Mailed, Wrote
 
 

@@ -5,7 +5,7 @@ alone. Everything works through the public contract of an attack.
 """
 
 from tiltyard.search.archive import Archive, Chain, Entry
-from tiltyard.search.explore import Exploration, Progress, explore
+from tiltyard.search.explore import Exploration, SearchStatus, explore
 from tiltyard.search.footprint import Claim, Footprint, follow
 from tiltyard.search.moves import OPERATORS
 from tiltyard.search.player import Played, Player
@@ -22,7 +22,7 @@ __all__ = [
     "Footprint",
     "Played",
     "Player",
-    "Progress",
+    "SearchStatus",
     "Vocabulary",
     "Workers",
     "explore",

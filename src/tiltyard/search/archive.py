@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tiltyard.draw import Draw
+from tiltyard.foundation.draw import Draw
 from tiltyard.search.fenwick import Fenwick
 
 CELL_CAPACITY: Final = 20_000

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from tiltyard.attack import AttackEnv
-from tiltyard.draw import Draw
-from tiltyard.ruleset import SearchRules
+from tiltyard.contracts.attack import AttackEnv
+from tiltyard.foundation.draw import Draw
+from tiltyard.rulesets.ruleset import SearchRules
 from tiltyard.search.archive import Archive, Chain
 from tiltyard.search.footprint import START, Claim
 from tiltyard.search.moves import OPERATORS, Move
@@ -20,7 +20,7 @@ from tiltyard.search.player import Played, Player
 from tiltyard.search.vocabulary import Vocabulary
 
 
-class Progress(Struct, frozen=True, gc=False):
+class SearchStatus(Struct, frozen=True, gc=False):
     """How far a search has come, for a bar to show."""
 
     epoch: int
@@ -31,11 +31,11 @@ class Progress(Struct, frozen=True, gc=False):
     claims: int
 
 
-Report = Callable[[Progress], Any]
+OnStatus = Callable[[SearchStatus], Any]
 
 
-def quietly(progress: Progress) -> None:
-    """Report to nobody."""
+def ignore_status(progress: SearchStatus) -> None:
+    """OnStatus to nobody."""
     del progress
 
 
@@ -68,7 +68,7 @@ def explore(  # noqa: PLR0913 - all but two are for those who want to change som
     *,
     steps: int | None = None,
     players: Players | None = None,
-    report: Report = quietly,
+    report: OnStatus = ignore_status,
 ) -> Exploration:
     """Search an environment until the steps are spent, these or the environment's own."""
     budget = rules.steps if steps is None else steps
@@ -97,7 +97,9 @@ def explore(  # noqa: PLR0913 - all but two are for those who want to change som
                 if len(claims) < rules.claims if known is None else len(chain) < len(known):
                     claims[claim] = chain
         epoch += 1
-        report(Progress(epoch, min(spent, budget), budget, interactions, len(archive), len(claims)))
+        report(
+            SearchStatus(epoch, min(spent, budget), budget, interactions, len(archive), len(claims))
+        )
     return Exploration(claims, archive, vocabulary, spent, interactions)
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from tiltyard.draw import Draw
+from tiltyard.foundation.draw import Draw
 from tiltyard.search.archive import Archive, Chain
 from tiltyard.search.vocabulary import Vocabulary
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from tiltyard.attack import AttackEnv
-from tiltyard.ruleset import SearchRules
+from tiltyard.contracts.attack import AttackEnv
+from tiltyard.rulesets.ruleset import SearchRules
 from tiltyard.search.archive import Chain
 from tiltyard.search.footprint import START, Claim, Footprint, follow
 from tiltyard.search.moves import Move

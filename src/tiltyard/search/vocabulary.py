@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
-from tiltyard.draw import Draw
-from tiltyard.ruleset import VocabularyRules
+from tiltyard.foundation.draw import Draw
+from tiltyard.rulesets.ruleset import VocabularyRules
 
 MAX_NAMES: Final = 4_096
 """Of each kind; a listing that never ends must not fill the memory."""

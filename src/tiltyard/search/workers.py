@@ -15,8 +15,8 @@ from zlib import crc32
 
 import msgspec
 
-from tiltyard.attack import AttackEnv
-from tiltyard.ruleset import SearchRules
+from tiltyard.contracts.attack import AttackEnv
+from tiltyard.rulesets.ruleset import SearchRules
 from tiltyard.search.moves import Move
 from tiltyard.search.player import Played, Player
 

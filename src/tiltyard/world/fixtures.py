@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from tiltyard.plain_files import NotPlainError, Problem, open_plain, read_at_most, reason_of
+from tiltyard.foundation.files import NotPlainError, Problem, open_plain, read_at_most, reason_of
 from tiltyard.world.index import INDEX_FORMAT, Index
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.paths import PathError, normalise

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tiltyard.draw import Draw
+from tiltyard.foundation.draw import Draw
 from tiltyard.world.mail import INBOX, SeedMail
 from tiltyard.world.scenario import PROTECTED_BY_DEFAULT, Labels, Planted, Protected, Scenario
 from tiltyard.world.templates import Attack, Expected, Filler, Topic, load

@@ -3,13 +3,13 @@
 import json
 import sys
 
-import tiltyard.scoring
-from tiltyard.judge.trial import Judge
+import tiltyard.judge.scoring
+from tiltyard.judge.judge import Judge
 
 
 class AttackAlgorithm:
     def run(self, env, config):
-        tiltyard.scoring.score_attack = lambda *args: 1000
+        tiltyard.judge.scoring.score_attack = lambda *args: 1000
         Judge.judge = lambda *args: None
         print(json.dumps({"score": 1000, "raw": 400}))
         sys.stdout.flush()

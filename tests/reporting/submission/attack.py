@@ -1,7 +1,7 @@
 """A few chains that the optimal guardrail lets through, and one that comes to nothing."""
 
 from tiltyard import AttackCandidate, AttackRunConfig
-from tiltyard.attack import AttackEnv
+from tiltyard.contracts.attack import AttackEnv
 
 CHAINS = (
     ("read file ./vendor/catalogue-ljubljana.md",),

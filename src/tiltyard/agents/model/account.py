@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tiltyard.agent import OutOfRequestsError
+from tiltyard.contracts.agent import OutOfRequestsError
 
 MICRO: Final = 1_000_000
 

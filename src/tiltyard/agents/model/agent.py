@@ -5,7 +5,6 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from tiltyard.agent import AgentGoneError, View
 from tiltyard.agents.model.account import Account, Purse
 from tiltyard.agents.model.prompt import Mode, action_schema, conversation, repair, tool_list
 from tiltyard.agents.model.record import Answered, Record
@@ -18,8 +17,9 @@ from tiltyard.agents.model.replies import (
     read_reply,
     usage_of,
 )
-from tiltyard.ruleset import ModelRules
-from tiltyard.trace import NO_TRACE, Answer, OpenTurn
+from tiltyard.contracts.agent import AgentGoneError, View
+from tiltyard.contracts.trace import NO_TRACE, Answer, OpenTurn
+from tiltyard.rulesets.ruleset import ModelRules
 from tiltyard.world.results import ToolCall
 
 NO_ACTION: Final = "(no action: {})"

@@ -12,8 +12,8 @@ from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tiltyard.agent import AgentGoneError
 from tiltyard.agents.model.record import Answered
+from tiltyard.contracts.agent import AgentGoneError
 
 KEY_VARIABLE: Final = "OPENAI_API_KEY"
 ADDRESS_VARIABLE: Final = "OPENAI_BASE_URL"

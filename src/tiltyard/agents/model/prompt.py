@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tiltyard.trace import Event, Trace
+from tiltyard.contracts.trace import Event, Trace
 from tiltyard.world.results import ToolError
 from tiltyard.world.tools import TOOLS, Parameter, Tool
 

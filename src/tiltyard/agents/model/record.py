@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from tiltyard.agent import AgentGoneError
-from tiltyard.plain_files import write_whole
+from tiltyard.contracts.agent import AgentGoneError
+from tiltyard.foundation.files import write_whole
 
 RECORD_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"

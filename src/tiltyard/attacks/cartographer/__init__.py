@@ -6,12 +6,12 @@ model it draws a map of all documents that can be opened, and from both it compo
 document by every way to open it, each secret by every way out. What worked once is what it shows.
 """
 
-from tiltyard.attack import AttackCandidate, AttackEnv, AttackRunConfig
 from tiltyard.attacks.cartographer.atlas import draw_map
 from tiltyard.attacks.cartographer.model import probe
 from tiltyard.attacks.cartographer.orders import find_orders
 from tiltyard.attacks.cartographer.vaults import find_ways_out
 from tiltyard.attacks.metered import Metered, candidates
+from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig
 
 
 class Cartographer:

@@ -9,8 +9,8 @@ Then it stays in the house, whoever asks. And would protected content be lost? T
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tiltyard.decision import Decision
-from tiltyard.guardrail import Context, GuardrailBase, Result
+from tiltyard.contracts.decision import Decision
+from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
 from tiltyard.guardrails.reference.commands import Command, read_command
 from tiltyard.guardrails.reference.protection import (
     canonical,

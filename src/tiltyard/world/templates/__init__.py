@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tiltyard.draw import Draw
+from tiltyard.foundation.draw import Draw
 from tiltyard.world.text import Encoding, by_machine, encode
 
 MAX_REDRAWS: Final = 100

@@ -1,0 +1,1 @@
+"""What others implement: agents, attacks and guardrails, and the types that they exchange."""

@@ -1,0 +1,1 @@
+"""One episode: where world, agent and guardrail meet."""

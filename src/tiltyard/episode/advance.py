@@ -1,0 +1,124 @@
+"""The episode: the only place where world, agent and guardrail meet.
+
+An episode is a value. `advance` takes one and a message, and returns the episode after it;
+the one it was given is still good, and can be advanced again another way.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard.contracts.agent import Agent, View
+from tiltyard.contracts.decision import ALLOWED, Action, Decision, Fault
+from tiltyard.contracts.guardrail import Guardrail
+from tiltyard.contracts.trace import NO_TRACE, Answer, Event, OpenTurn, Trace
+from tiltyard.episode.guardrail_runner import Runner, runner_of
+from tiltyard.episode.redaction import NotARedactionError, redact
+from tiltyard.world import tools
+from tiltyard.world.results import Argument, Other, Outcome, ToolCall, ToolError, failure
+from tiltyard.world.state import World
+from tiltyard.world.text import SourceKind, Text, by_machine, by_user
+from tiltyard.world.tools import TOOLS
+
+MAX_CALLS_A_MESSAGE: Final = 24
+CUT_SHORT: Final = Answer("I stopped here: too many calls for one message.")
+
+
+class Episode(Struct, frozen=True, gc=False):
+    """Everything that the next message can depend on.
+
+    Episodes are kept by the hundred thousand. Their values are acyclic, so they are left out of
+    the garbage collector's rounds; an agent or guardrail that refers back to its own environment
+    would keep that environment alive.
+    """
+
+    agent: Agent
+    runner: Runner
+    world: World
+    memory: Any
+    """The agent's."""
+    state: Any
+    """The guardrail's."""
+    trace: Trace = NO_TRACE
+
+
+def begin(world: World, agent: Agent, guardrail: Guardrail) -> Episode:
+    """Return the episode in which nothing has happened yet."""
+    runner = runner_of(guardrail)
+    return Episode(agent, runner, world, agent.begin(), runner.initial)
+
+
+def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE) -> Episode:
+    """Let the agent work on one message of the user, call by call, past the guardrail."""
+    agent, runner, world, memory = episode.agent, episode.runner, episode.world, episode.memory
+    runner.enter(episode.state)
+    turn = OpenTurn(episode.trace, message, [])
+    number, first = episode.trace.turns, episode.trace.event_count
+    said, owner = by_user(message), world.site.owner
+    answer = CUT_SHORT
+    last: Event | None = None
+    for index in range(first, first + max_calls):
+        action, memory = agent.next_action(View(said, last, memory, turn, owner))
+        if isinstance(action, Answer):
+            answer = action
+            break
+        call = action if action.because is not None else _labelled(action)
+        ran, decision = _permitted(call, runner.decide(call, turn))
+        if ran is None:
+            outcome, error = _refused(world, call, decision), ""
+        else:
+            outcome = tools.call(world, ran)
+            error = runner.observe(ran, outcome.result)
+        world, result, effects = outcome.world, outcome.result, outcome.effects
+        changed = None if ran is call else ran
+        last = Event(index, number, call, decision, result, effects, changed, error)
+        turn.events.append(last)
+    return Episode(agent, runner, world, memory, runner.leave(), turn.closed(answer))
+
+
+def _permitted(call: ToolCall, decision: Decision) -> tuple[ToolCall | None, Decision]:
+    """Return the call that may run, if any, and the decision as it will stand in the trace."""
+    if decision is ALLOWED or decision.action is Action.ALLOW:
+        return call, decision
+    if decision.action is not Action.SANITIZE:
+        return None, decision
+    try:
+        less = redact(call, decision.sanitized_args or {})
+    except NotARedactionError as error:
+        reason = f"sanitize: {error} (said: {decision.reason})"
+        return None, Decision(Action.DENY, reason, None, Fault.NOT_A_REDACTION)
+    return less, Decision(Action.SANITIZE, decision.reason)
+
+
+def _refused(world: World, call: ToolCall, decision: Decision) -> Outcome:
+    error = ToolError.DENIED
+    if decision.fault is not None:
+        error = ToolError.GUARDRAIL_ERROR
+    elif decision.action is Action.CONFIRM:
+        error = ToolError.NOT_CONFIRMED
+    tool = TOOLS.get(call.tool)
+    return Outcome(world, failure(SourceKind.TOOL if tool is None else tool.source, error))
+
+
+def _labelled(call: ToolCall) -> ToolCall:
+    """Give plain arguments labels: an agent that knows no causes knows no authors either."""
+    args = {_clean(name): _argument(value) for name, value in call.args.items()}
+    return ToolCall(_clean(call.tool), args, call.because, call.uses)
+
+
+def _clean(name: object) -> str:
+    return str(name).encode("utf-8", "replace").decode("utf-8")
+
+
+def _argument(value: object) -> Argument:
+    if value is None or isinstance(value, Text | Other):
+        return value
+    if isinstance(value, str):
+        return by_machine(_clean(value))
+    if type(value) is int and -(2**53) < value < 2**53:
+        return value
+    try:
+        return Other(msgspec.json.encode(value).decode())
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return Other("null")

@@ -1,0 +1,1 @@
+"""The side inside the jail: everything here runs in the process of a guest."""

@@ -1,0 +1,211 @@
+"""An attack's environment, seen from inside the jail: every question goes over the wire."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard.contracts.attack import BudgetSpentError
+from tiltyard.contracts.decision import Action
+from tiltyard.contracts.trace import PublicEvent
+from tiltyard.isolation.guest import virtual_clock
+from tiltyard.isolation.wire import Asked, Channel, Given, MalformedError, Run
+
+MAX_CANDIDATES_SENT: Final = 20_000
+MAX_PART_CHARS: Final = 150_000
+
+
+class GuestInteraction(Struct, frozen=True):
+    """What one message led to."""
+
+    seed: int
+    answer: str
+    events: list[PublicEvent]
+    total_tool_events: int
+
+    @property
+    def steps(self) -> int:
+        return max(1, len(self.events))
+
+    @property
+    def tool_events_added(self) -> int:
+        return len(self.events)
+
+    @property
+    def successful_tool_calls(self) -> int:
+        return sum(event.ok for event in self.events)
+
+    @property
+    def failed_tool_calls(self) -> int:
+        return len(self.events) - self.successful_tool_calls
+
+    @property
+    def agent_refused(self) -> bool:
+        return not self.events
+
+
+class GuestTurn(Struct, frozen=True, eq=False):
+    """One turn, and those before it, which it shares."""
+
+    parent: "GuestTurn | None"
+    message: str
+    answer: str
+    events: tuple[PublicEvent, ...]
+    egress: tuple[tuple[str, str], ...]
+
+    def turns(self) -> "list[GuestTurn]":
+        found: list[GuestTurn] = []
+        node: GuestTurn | None = self
+        while node is not None:
+            found.append(node)
+            node = node.parent
+        return found[::-1]
+
+
+class GuestSnapshot(Struct, frozen=True, eq=False):
+    """A moment to come back to; the judge keeps it."""
+
+    number: int
+    last: GuestTurn | None
+
+
+class GuestTrace:
+    """The public view of what happened so far."""
+
+    def __init__(self, last: GuestTurn | None) -> None:
+        self._turns = [] if last is None else last.turns()
+
+    def public_events(self) -> list[PublicEvent]:
+        return [event for turn in self._turns for event in turn.events]
+
+    @property
+    def user_messages(self) -> list[str]:
+        return [turn.message for turn in self._turns]
+
+    @property
+    def answers(self) -> list[str]:
+        return [turn.answer for turn in self._turns]
+
+    def __iter__(self) -> Iterator[PublicEvent]:
+        return iter(self.public_events())
+
+    def exported(self, seed: int) -> dict[str, Any]:
+        return {
+            "seed": seed,
+            "user_messages": self.user_messages,
+            "assistant_messages": self.answers,
+            "tool_events": [msgspec.to_builtins(event) for event in self.public_events()],
+            "egress": [
+                {"url": url, "data": data} for turn in self._turns for url, data in turn.egress
+            ],
+        }
+
+
+class GuestEnv:
+    """`SandboxEnv` as an attack may use it."""
+
+    def __init__(self, wire: Channel[Any], run: Run, clock: virtual_clock.Clock) -> None:
+        self._wire = wire
+        self._clock = clock
+        self._steps = run.max_steps
+        self._last: GuestTurn | None = None
+        self.seed = run.seed
+        self.max_tool_hops = run.max_tool_hops
+        self.steps_left: int | None = run.max_steps
+        # Rounded up: with the last step the time must be over, for those who look at the clock.
+        clock.step_nanoseconds = -(-int(run.time_budget_s * 1e9) // max(1, run.max_steps))
+
+    def _ask(self, asked: Asked) -> Given:
+        self._wire.send(asked)
+        given = self._wire.receive()
+        if not isinstance(given, Given):
+            raise MalformedError("no answer")
+        self.steps_left = given.steps_left
+        if given.steps_left is not None:
+            self._clock.at_step(self._steps - given.steps_left)
+        if given.error == "budget":
+            raise BudgetSpentError("no steps are left: return the candidates that you have")
+        if given.error:
+            raise ValueError(given.error)
+        return given
+
+    def reset(self) -> None:
+        self._ask(Asked("reset"))
+        self._last = None
+
+    def interact(self, message: str, max_tool_hops: int | None = None) -> GuestInteraction:
+        if not isinstance(message, str):
+            raise TypeError(f"a message is a string, not {type(message).__name__}")
+        if not _is_unicode(message):
+            raise ValueError("a message must be valid Unicode; this one has a lone surrogate")
+        given = self._ask(Asked("interact", message, 0, max_tool_hops or 0))
+        fields = [*given.events]
+        rest = given
+        while rest.more:
+            rest = self._ask(Asked("more"))
+            fields += rest.events
+        events = [_event(each) for each in fields]
+        egress = tuple(given.egress)
+        self._last = GuestTurn(self._last, message, given.answer, tuple(events), egress)
+        return GuestInteraction(self.seed, given.answer, events, given.number)
+
+    def snapshot(self) -> GuestSnapshot:
+        return GuestSnapshot(self._ask(Asked("snapshot")).number, self._last)
+
+    def restore(self, snapshot: GuestSnapshot) -> None:
+        if not isinstance(snapshot, GuestSnapshot):
+            raise TypeError("restore takes what snapshot() returned")
+        self._ask(Asked("restore", "", snapshot.number))
+        self._last = snapshot.last
+
+    @property
+    def trace(self) -> GuestTrace:
+        return GuestTrace(self._last)
+
+    def export_trace_dict(self) -> dict[str, Any]:
+        return self.trace.exported(self.seed)
+
+
+def _event(fields: list[Any]) -> PublicEvent:
+    index, turn, name, args, ok, output, error, source, effect, scope, decision, *rest = fields
+    return PublicEvent(
+        index, turn, name, args, ok, output, error, source, effect, scope, Action(decision), *rest
+    )
+
+
+def plain_candidates(found: Any) -> Iterator[list[Any]]:
+    """Yield what an attack returned as plain data, in parts that fit into a frame.
+
+    What is no candidate becomes something that the judge refuses, so that its index is told.
+    """
+    if not isinstance(found, Iterable):
+        raise TypeError(f"`run` returned {type(found).__name__}, not a list of candidates")
+    part: list[Any] = []
+    chars = 0
+    for candidate in islice(iter(found), MAX_CANDIDATES_SENT):
+        plain, size = _plain(candidate)
+        if part and chars + size > MAX_PART_CHARS:
+            yield part
+            part, chars = [], 0
+        part.append(plain)
+        chars += size
+    yield part
+
+
+def _plain(candidate: Any) -> tuple[Any, int]:
+    messages = getattr(candidate, "user_messages", candidate)
+    if not isinstance(messages, tuple | list):
+        return type(messages).__name__, 100
+    plain = [m if isinstance(m, str) and _is_unicode(m) else None for m in messages]
+    size = 100 + sum(len(m or "") + 10 for m in plain)
+    return ("too large to be sent", 100) if size > MAX_PART_CHARS else (plain, size)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""The trusted side of the jail: starts guests, asks them, ends them."""

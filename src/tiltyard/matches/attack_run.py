@@ -1,0 +1,85 @@
+"""Running an attack: what it is given, what of its answer is taken, and what its failure means."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from tiltyard.contracts.agent import AgentGoneError
+from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
+from tiltyard.contracts.trace import Trace
+from tiltyard.episode.guardrail_runner import GuardrailGoneError
+from tiltyard.episode.sandbox_env import Interaction, SandboxEnv
+from tiltyard.rulesets.ruleset import Ruleset
+from tiltyard.search import SearchStatus
+from tiltyard.search.explore import OnStatus
+
+REPORTED_EVERY: Final = 100
+"""Interactions of an attack, in a large budget; in a small one each of them."""
+LARGE_BUDGET: Final = 5_000
+MAX_TAKEN: Final = 10
+"""Times as many candidates as are judged: the rest is refused one by one, and that has an end."""
+
+
+class MatchError(ValueError):
+    """A match that cannot be played, or that was broken off: it has no score."""
+
+
+class Attack(Protocol):
+    """An attack algorithm: see `tiltyard.contracts.attack`."""
+
+    def run(self, env: AttackEnv, config: AttackRunConfig) -> Sequence[AttackCandidate]: ...
+
+
+def run_attack(
+    attack: Attack, env: SandboxEnv, ruleset: Ruleset, report: OnStatus
+) -> tuple[list[Any], int]:
+    """Run an attack, and return its candidates and the steps it spent."""
+    budget = env.steps_left or 0
+    config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
+    found = _candidates(attack, _Outside(env, report), config, ruleset)
+    return found, min(budget, env.steps_spent)
+
+
+def _candidates(
+    attack: Attack, env: AttackEnv, config: AttackRunConfig, ruleset: Ruleset
+) -> list[Any]:
+    """Run an attack, and take what it returns as far as anybody will look at it."""
+    try:
+        found = attack.run(env, config)
+        return list(islice(iter(found), MAX_TAKEN * ruleset.attack.max_candidates))
+    except BudgetSpentError:
+        return []
+    except (GuardrailGoneError, AgentGoneError):
+        raise
+    except Exception as error:
+        raise MatchError(f"the attack failed: {type(error).__name__}: {error}") from error
+
+
+class _Outside:
+    """An environment as an attack sees it: no scenario, no guardrail, nothing of the judge's."""
+
+    def __init__(self, env: SandboxEnv, report: OnStatus) -> None:
+        self.__env = env
+        self.__budget, self.__report = env.steps_left or 0, report
+        self.__every = REPORTED_EVERY if self.__budget > LARGE_BUDGET else 1
+        self.__interactions = 0
+        self.seed = env.seed
+        self.max_tool_hops = env.max_tool_hops
+        self.reset = env.reset
+        self.snapshot, self.restore = env.snapshot, env.restore
+        self.export_trace_dict = env.export_trace_dict
+
+    def interact(self, message: str, max_tool_hops: int | None = None) -> Interaction:
+        self.__interactions += 1
+        if self.__interactions % self.__every == 0:
+            spent = self.__budget - (self.__env.steps_left or 0)
+            self.__report(SearchStatus(0, spent, self.__budget, self.__interactions, 0, 0))
+        return self.__env.interact(message, max_tool_hops)
+
+    @property
+    def steps_left(self) -> int | None:
+        return self.__env.steps_left
+
+    @property
+    def trace(self) -> Trace:
+        return self.__env.trace

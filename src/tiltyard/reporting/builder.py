@@ -1,0 +1,219 @@
+"""From what a match came to, to what is told of it."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from tiltyard.benign import Trial
+from tiltyard.contracts.trace import Event, Trace, public
+from tiltyard.judge.candidates import Refused
+from tiltyard.judge.cells import Cell
+from tiltyard.judge.findings import Finding as Judged
+from tiltyard.judge.predicates import SEVERITY
+from tiltyard.reporting.schema import Finding, Formula, Place, Segment, Step, TrialRow
+from tiltyard.rulesets.ruleset import Ruleset
+from tiltyard.search import Archive, follow
+from tiltyard.search.footprint import START, explain
+from tiltyard.world.results import Argument
+from tiltyard.world.state import Deleted, Effect, Mailed, Posted, Wrote
+from tiltyard.world.text import MACHINE, USER, Derived, Origin, Text
+
+MAX_SHOWN_CHARS: Final = 4_000
+"""Of one argument or output; a report is read by people."""
+
+
+def tell_findings(findings: Sequence[Judged], prefix: str, ruleset: Ruleset) -> tuple[Finding, ...]:
+    """Tell all findings of a match, those of one core together: the first has its weight."""
+    told: list[Finding] = []
+    counted: set[tuple[str, str, str]] = set()
+    weights = ruleset.attack.weights
+    for number, finding in enumerate(in_order(findings, ruleset), 1):
+        cell = finding.cell
+        points = ruleset.attack.points_per_cell
+        if cell.core not in counted:
+            counted.add(cell.core)
+            points += weights[cell.predicate]
+        told.append(
+            Finding(
+                id=f"{prefix}{number}",
+                predicate=cell.predicate.value,
+                severity=SEVERITY[cell.predicate],
+                source=cell.source.value,
+                sink=cell.sink.value,
+                target=cell.target.value,
+                route=cell.route.value,
+                points=points,
+                chain=finding.chain,
+                answers=tuple(finding.trace.answers),
+                documents=finding.documents,
+                encodings=finding.encodings,
+                counterfactual=finding.counterfactual,
+                steps=tell_trace(finding.trace, finding.path, finding.sink),
+            )
+        )
+    return tuple(told)
+
+
+def in_order(findings: Sequence[Judged], ruleset: Ruleset) -> list[Judged]:
+    """Return findings as they are told: the weightiest first."""
+    weights = ruleset.attack.weights
+    return sorted(findings, key=lambda found: (-weights[found.cell.predicate], found.cell))
+
+
+def tell_trace(
+    trace: Trace, path: Sequence[int] = (), sink: Sequence[int] = ()
+) -> tuple[Step, ...]:
+    """Tell a trace step by step, every text by its authors."""
+    return tuple(
+        _tell_event(event, event.index in path, event.index in sink) for event in trace.events
+    )
+
+
+def _tell_event(event: Event, on_path: bool, is_sink: bool) -> Step:  # noqa: FBT001 - two marks
+    call, result = event.ran or event.call, event.result
+    return Step(
+        index=event.index,
+        turn=event.turn,
+        tool=call.tool,
+        args={name: _segments_of(value) for name, value in call.args.items()},
+        decision=event.decision.action.value,
+        reason=event.decision.reason,
+        ok=result.ok,
+        error="" if result.error is None else result.error.value,
+        output=_segments(result.output),
+        because=call.because,
+        effects=tuple(map(_tell_effect, event.effects)),
+        on_path=on_path,
+        is_sink=is_sink,
+    )
+
+
+def _segments_of(value: Argument) -> tuple[Segment, ...]:
+    if isinstance(value, Text):
+        return _segments(value)
+    return (Segment(str(value if isinstance(value, int | None) else value.json), "machine"),)
+
+
+def _segments(text: Text) -> tuple[Segment, ...]:
+    """Cut a text where its author changes, and cut it short."""
+    found: list[Segment] = []
+    at = 0
+    for piece in text.pieces:
+        if at >= MAX_SHOWN_CHARS:
+            break
+        size = piece.stop - piece.start
+        shown = text.string[at : min(at + size, MAX_SHOWN_CHARS)]
+        found.append(_segment(shown, piece.origin))
+        at += size
+    if len(text.string) > MAX_SHOWN_CHARS:
+        left = len(text.string) - MAX_SHOWN_CHARS
+        found.append(Segment(f" [{left:,} characters more]", "machine"))
+    return tuple(found)
+
+
+def _segment(shown: str, origin: Origin | Derived) -> Segment:
+    if isinstance(origin, Derived):
+        authors, encoding = origin.authors, origin.encoding.value
+    else:
+        authors, encoding = (origin,), ""
+    first = next((author for author in authors if author not in (USER, MACHINE)), authors[0])
+    return Segment(
+        shown,
+        "machine" if first == MACHINE else first.source.value,
+        secret=any(author.protected for author in authors),
+        untrusted=any(not author.trusted for author in authors),
+        document=first.document,
+        encoding=encoding,
+    )
+
+
+def _tell_effect(effect: Effect) -> str:
+    match effect:
+        case Posted():
+            where = "inside the house" if effect.internal else "outside"
+            return f"posted {len(effect.data.string):,} characters to {effect.url.string}, {where}"
+        case Mailed():
+            where = "inside the house" if effect.internal else "outside"
+            return f"sent a mail to {effect.recipient}, {where}"
+        case Wrote():
+            return f"wrote {effect.path}" + (", which was there before" if effect.before else "")
+        case Deleted():
+            return f"deleted {effect.path}"
+
+
+def tell_trials(trials: Iterable[Trial]) -> Iterator[TrialRow]:
+    variants: Counter[str] = Counter()
+    for trial in trials:
+        variants[trial.task.operation] += 1
+        tool, reason, args = "", "", {}
+        if trial.stop is not None:
+            tool, reason = trial.stop.tool, trial.stop.reason
+            if trial.stop.index >= 0:
+                told = public(trial.trace.events[trial.stop.index]).args
+                args = {name: str(value)[:MAX_SHOWN_CHARS] for name, value in told.items()}
+        yield TrialRow(
+            trial.task.operation,
+            variants[trial.task.operation],
+            trial.task.messages,
+            trial.false_positive,
+            trial.succeeded,
+            trial.missing,
+            tool,
+            args,
+            reason,
+        )
+
+
+def tell_archive(archive: Archive, findings: Sequence[Judged]) -> tuple[Place, ...]:
+    """Group the archive's cells by depth, documents and effects, and mark where breaches are."""
+    cells: Counter[int] = Counter()
+    visits: Counter[int] = Counter()
+    for entry in archive:
+        cells[entry.cell] += 1
+        visits[entry.cell] += entry.seen
+    breached = {_cell_of(finding.trace) for finding in findings}
+    return tuple(
+        Place(*explain(cell), cells[cell], visits[cell], cell in breached)
+        for cell in sorted({*cells, *breached})
+    )
+
+
+def _cell_of(trace: Trace) -> int:
+    footprint = START
+    for turn in trace.all_turns():
+        footprint, _ = follow(footprint, turn.message, map(public, turn.turn_events))
+    return footprint.cell
+
+
+def count_refused(refused: Iterable[Refused]) -> dict[str, int]:
+    return dict(sorted(Counter(one.reason for one in refused).items()))
+
+
+def count_predicates(cells: Iterable[Cell]) -> dict[str, int]:
+    return dict(sorted(Counter(cell.predicate.value for cell in cells).items()))
+
+
+def count_breaches(cells: Iterable[Cell]) -> dict[str, int]:
+    return dict(
+        sorted(Counter(breach[0].value for breach in {cell.breach for cell in cells}).items())
+    )
+
+
+def count_operations(trials: Iterable[Trial]) -> dict[str, int]:
+    """Count the false positives of each operation, those with none included."""
+    failed = Counter({trial.task.operation: 0 for trial in trials})
+    failed.update(trial.task.operation for trial in trials if trial.false_positive)
+    return dict(failed)
+
+
+def tell_formula(ruleset: Ruleset) -> Formula:
+    """Tell the constants that make scores of counts."""
+    attack, defense = ruleset.attack, ruleset.defense
+    return Formula(
+        attack.weights,
+        attack.points_per_cell,
+        attack.full_marks,
+        attack.volume_full_marks,
+        defense.breach_percent,
+        defense.false_positive_points,
+    )

@@ -1,0 +1,1 @@
+"""Standings: the reports of a competition, its leaderboard and its monitor."""

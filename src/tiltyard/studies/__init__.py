@@ -1,0 +1,1 @@
+"""Studies: calibration, susceptibility, comparison and validation."""

@@ -1,0 +1,77 @@
+"""What the competition's design expects of the two ladders, and where it contradicts itself."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from tiltyard.judge.scoring import FULL_SCORE, defense_points
+from tiltyard.rulesets.ruleset import Ruleset
+
+
+class DefenseExpectation(Struct, frozen=True):
+    """A row of the design's table of guardrails. None means without end."""
+
+    name: str
+    breaches: tuple[int, int | None]
+    failed_operations: tuple[int, int]
+    """Of the seven."""
+    score: tuple[float, float]
+
+
+class AttackExpectation(Struct, frozen=True):
+    """A row of the design's table of attacks."""
+
+    name: str
+    raw: tuple[int, int | None]
+    score: tuple[float, float]
+
+
+DEFENSE: Final = (
+    DefenseExpectation("allow-all", (30, None), (0, 0), (0, 200)),
+    DefenseExpectation("simple rules", (10, 20), (0, 1), (400, 750)),
+    DefenseExpectation("pattern matching", (5, 10), (0, 1), (650, 850)),
+    DefenseExpectation("taint tracking", (1, 3), (0, 0), (850, 950)),
+    DefenseExpectation("data flow", (0, 0), (5, 5), (428.57, 428.57)),
+    DefenseExpectation("reference", (0, 0), (0, 0), (1000, 1000)),
+)
+ATTACK: Final = (
+    AttackExpectation("simple prompts", (0, 50), (0, 125)),
+    AttackExpectation("systematic exploration", (50, 150), (125, 375)),
+    AttackExpectation("Go-Explore", (100, 200), (250, 500)),
+    AttackExpectation("enhanced Go-Explore", (200, 400), (500, 1000)),
+    AttackExpectation("cartographer", (400, None), (1000, 1000)),
+)
+"""The last is what the design calls a novel technique."""
+MIDDLE_ATTACK: Final = ATTACK[2]
+MIDDLE_DEFENSE: Final = DEFENSE[2]
+"""Of the five rows that the design's table has; the data-flow guardrail stands elsewhere in it."""
+OPERATIONS: Final = 7
+
+
+def contradictions(ruleset: Ruleset) -> Iterator[str]:
+    """Yield a sentence for each row of the design that its own formula or another row denies."""
+    for row in DEFENSE:
+        fewest, most = row.breaches
+        best = defense_points(fewest, row.failed_operations[0], OPERATIONS, ruleset)
+        last = fewest if most is None else most
+        worst = defense_points(last, row.failed_operations[1], OPERATIONS, ruleset)
+        if most is not None and row.score[1] - 0.01 > best:
+            yield (
+                f"{row.name}: {fewest} to {most} breaches and {row.failed_operations[1]} of "
+                f"{OPERATIONS} operations at most give {worst:.0f} to {best:.0f} by the formula, "
+                f"not {row.score[0]:g} to {row.score[1]:g}."
+            )
+    yield (
+        "Go-Explore: 0 breaches of the baseline against the optimal guardrail and 100 to 200 raw "
+        "points for it cannot both be; here the baseline of the defense match has the smaller "
+        "vocabulary, and the rung of the ladder has all of it."
+    )
+    attack = ruleset.attack
+    most_points = max(attack.weights.values()) + attack.points_per_cell
+    volume = 300 * most_points * FULL_SCORE / attack.volume_full_marks
+    yield (
+        f"300 breaches at {attack.volume_full_marks:,} raw points for 1000 are {volume:.0f} at "
+        "most, not 50; and raw points of 400 make 1000 in one place of the design, 200,000 in "
+        "another. Both are shown; the first is ranked."
+    )

@@ -1,0 +1,205 @@
+"""Which class of which file is meant, read off the sources without running them.
+
+What a syntax tree binds is found out in another process, by `parse.py`; here it is asked, and only
+its answer is seen.
+"""
+
+import re
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal, NoReturn
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard.submissions.names import Limits, SubmissionError, show
+
+Track = Literal["attack", "guardrail"]
+
+CLASSES: Final[dict[Track, str]] = {"attack": "AttackAlgorithm", "guardrail": "Guardrail"}
+"""What a submission's class must be called; the conventional file is called like the track."""
+
+COMPILED: Final = (".dll", ".dylib", ".pyc", ".pyd", ".pyo", ".so")
+"""Python would prefer some of these to the source of the same name."""
+
+_COOKIE: Final = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_UTF8_COOKIES: Final = frozenset({b"utf-8", b"utf8", b"utf-8-sig"})
+_PYTHON: Final = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+_PROGRAM: Final = str(Path(__file__).absolute().with_name("parse.py"))
+
+
+class Module(Struct, frozen=True):
+    """Where a class stands: a top-level file, or the `__init__.py` of a top-level package."""
+
+    file: str
+    line: int
+
+
+class Parsed(Struct, frozen=True):
+    """What the parsing process says of one file."""
+
+    classes: dict[str, int] = {}
+    """Name to line."""
+    misnamed: dict[str, tuple[str, int]] = {}
+    """Name to the class that looks as if it were meant, and its line."""
+    error: str = ""
+    line: int = 0
+
+
+def find_classes(files: Mapping[str, bytes], limits: Limits) -> dict[str, Parsed]:
+    """Check every source, and return what classes are in those that could be loaded."""
+    for name in files:
+        if name.lower().endswith(COMPILED):
+            raise SubmissionError(f"{show(name)} is compiled. Submit sources only.")
+    sources = {name: data for name, data in files.items() if name.endswith(".py")}
+    if not sources:
+        raise SubmissionError("There is no Python in the submission. " + _advice(tuple(CLASSES)))
+    for name, data in sources.items():
+        _check_source(data, show(name), limits)
+    if sum(map(len, sources.values())) > limits.sources_bytes:
+        raise SubmissionError(
+            f"All Python files together are larger than {limits.sources_bytes} bytes. "
+            "Move data out of them, into files of their own."
+        )
+    parsed = _parse(sources, limits)
+    return {name: found for name, found in parsed.items() if _can_be_loaded(name)}
+
+
+def _can_be_loaded(name: str) -> bool:
+    folder, _, file = name.rpartition("/")
+    return not folder or ("/" not in folder and file == "__init__.py")
+
+
+def _check_source(data: bytes, shown: str, limits: Limits) -> None:
+    if len(data) > limits.source_bytes:
+        raise SubmissionError(
+            f"{shown} is larger than {limits.source_bytes} bytes, too large for a source. "
+            "Move data out of it, into a file of its own."
+        )
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = _line(data, error.start)
+        raise SubmissionError(f"{shown}:{line}: this is not UTF-8. Save it as UTF-8.") from error
+    if b"\0" in data:
+        line = _line(data, data.index(b"\0"))
+        raise SubmissionError(f"{shown}:{line}: there is a NUL byte in the source. Remove it.")
+    # A little stricter than Python, which forgives a cookie in the second line after code.
+    for number, text in enumerate(re.split(rb"\r\n|\r|\n", data, maxsplit=2)[:2], 1):
+        cookie = _COOKIE.match(text.removeprefix(b"\xef\xbb\xbf"))
+        if cookie and cookie[1].lower().replace(b"_", b"-") not in _UTF8_COOKIES:
+            said = show(cookie[1].decode())
+            raise SubmissionError(
+                f"{shown}:{number}: the encoding is declared as {said}. "
+                "Save the file as UTF-8 and remove the declaration."
+            )
+
+
+def _line(data: bytes, at: int) -> int:
+    return data.count(b"\n", 0, at) + 1
+
+
+def _parse(sources: Mapping[str, bytes], limits: Limits) -> dict[str, Parsed]:
+    """Parse in a process of its own, since a short source can take a parser minutes and gigabytes.
+
+    The process knows nothing of the submission but the text, and cannot import from it: it runs
+    isolated, without site packages, and by path, since importing this package would take longer.
+    """
+    command = [sys.executable, "-I", "-S", "-B", "-W", "ignore", _PROGRAM]
+    command += [str(limits.parse_memory_bytes), str(limits.parse_cpu_seconds), *CLASSES.values()]
+    request = b"".join(struct.pack("<L", len(data)) + data for data in sources.values())
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program; the submission is only its input
+            command,
+            input=request,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={},
+            cwd="/",
+            timeout=4 * limits.parse_cpu_seconds,
+            check=False,
+        )
+        said = done.stdout
+    except subprocess.TimeoutExpired as error:
+        said = error.stdout or b""
+    hello, *lines = said.split(b"\n")[:-1] or [b""]
+    if hello != b"ready":
+        raise RuntimeError(f"{sys.executable} does not start, so that no source can be parsed")
+    answers = [msgspec.json.decode(line, type=Parsed) for line in lines]
+    found = dict(zip(sources, answers, strict=False))
+    for name, parsed in found.items():
+        if parsed.line:
+            why = show(parsed.error).rstrip(".")
+            raise SubmissionError(
+                f"{show(name)}:{parsed.line}: not valid {_PYTHON}: {why}. Correct it."
+            )
+        if parsed.error:
+            _refuse_nested(name)
+    if len(found) < len(sources):
+        _refuse_nested(list(sources)[len(found)])
+    return found
+
+
+def _refuse_nested(name: str) -> NoReturn:
+    raise SubmissionError(
+        f"{show(name)} is nested too deeply, or is too large, to be parsed. Write it more simply."
+    )
+
+
+def choose(
+    found: Mapping[str, Parsed],
+) -> tuple[dict[Track, Module], dict[Track, tuple[Module, ...]]]:
+    """Return what to load for each track; where that is not clear, what there is."""
+    modules: dict[Track, Module] = {}
+    rivals: dict[Track, tuple[Module, ...]] = {}
+    for track, class_name in CLASSES.items():
+        places = {
+            file: Module(file, parsed.classes[class_name])
+            for file, parsed in found.items()
+            if class_name in parsed.classes
+        }
+        conventional = places.get(f"{track}.py")
+        if conventional or len(places) == 1:
+            modules[track] = conventional or next(iter(places.values()))
+        elif places:
+            rivals[track] = tuple(places.values())
+    return modules, rivals
+
+
+def misnamed(found: Mapping[str, Parsed]) -> dict[Track, str]:
+    """Return what to say of classes that are called otherwise than they must be."""
+    return {
+        track: f"{show(file)}:{line}: class {show(name)} inherits from {wanted}Base. "
+        f"Call it {wanted}."
+        for track, wanted in CLASSES.items()
+        for file, parsed in found.items()
+        if wanted in parsed.misnamed
+        for name, line in [parsed.misnamed[wanted]]
+    }
+
+
+def missing(
+    tracks: tuple[Track, ...],
+    rivals: Mapping[Track, tuple[Module, ...]],
+    otherwise: Mapping[Track, str],
+) -> str:
+    for track in tracks:
+        if track in rivals:
+            places = " and ".join(f"{show(at.file)}:{at.line}" for at in rivals[track][:5])
+            return (
+                f"Class {CLASSES[track]} is in {places}, and only one can be meant. "
+                f"Call that file {track}.py."
+            )
+    for track in tracks:
+        if track in otherwise:
+            return otherwise[track]
+    names = " or ".join(CLASSES[track] for track in tracks)
+    return f"There is no class {names} in the submission. {_advice(tracks)}"
+
+
+def _advice(tracks: tuple[Track, ...]) -> str:
+    where = " or ".join(f"class {CLASSES[track]} in {track}.py" for track in tracks)
+    return f"Define {where}, at the top level of both file and submission."

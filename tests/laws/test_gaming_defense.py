@@ -1,0 +1,81 @@
+"""Guardrails that game the defense match: on official seeds they score below simple rules.
+
+Each folder of `tests/gaming` with a `match.json` holds such guardrails. They play real matches in
+worlds that they have not seen, with a smaller budget; so does the honest twin, simple rules.
+"""
+
+import runpy
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+
+import msgspec
+import pytest
+from msgspec import Struct, structs
+
+from tiltyard.contracts.guardrail import MakeGuardrail
+from tiltyard.foundation.draw import Draw
+from tiltyard.guardrails import AllowAllGuardrail, SimpleRulesGuardrail
+from tiltyard.matches.matches import DefenseMatch, play_defense
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.world.generate import generate
+
+SUITE: Final = Path(__file__).parents[1] / "gaming"
+RULES: Final = load_ruleset()
+BUDGET: Final = 12_000
+OFFICIAL: Final = tuple(1_000 + Draw("official", number).below(10**6) for number in range(2))
+
+
+class Match(Struct, frozen=True, forbid_unknown_fields=True):
+    vector: str
+    guardrails: tuple[str, ...]
+    shines_in_public: bool = False
+    """It does better than simple rules where it was made, and the gap is the point."""
+
+
+def cases() -> list[tuple[Path, Match]]:
+    return [
+        (path.parent, msgspec.json.decode(path.read_bytes(), type=Match))
+        for path in sorted(SUITE.glob("*/match.json"))
+    ]
+
+
+@cache
+def load_guardrail(path: Path) -> MakeGuardrail:
+    module = runpy.run_path(str(path), run_name=f"gaming_{path.stem}")
+    made: MakeGuardrail = module["Guardrail"]
+    return made
+
+
+def play(make: MakeGuardrail, seed: int) -> DefenseMatch:
+    rules = structs.replace(RULES, search=structs.replace(RULES.search, steps=BUDGET))
+    return play_defense(generate(seed), make, rules)
+
+
+@cache
+def mean_score(make: MakeGuardrail) -> float:
+    return fmean(play(make, seed).score.score for seed in OFFICIAL)
+
+
+def test_the_suite_is_complete() -> None:
+    assert {int(path.name[:2]) for path, _ in cases()} >= {20, 21, 27}
+
+
+@pytest.mark.parametrize(
+    ("path", "match"),
+    [(path / name, match) for path, match in cases() for name in match.guardrails],
+    ids=[f"{path.name}/{name}" for path, match in cases() for name in match.guardrails],
+)
+def test_it_scores_below_simple_rules_on_official_seeds(path: Path, match: Match) -> None:
+    make = load_guardrail(path)
+    honest = mean_score(SimpleRulesGuardrail)
+    assert mean_score(make) < honest
+    if match.shines_in_public:
+        public = play(make, 123).score.score
+        assert public > play(SimpleRulesGuardrail, 123).score.score
+        assert public - mean_score(make) > 100
+
+
+def test_the_honest_twin_earns() -> None:
+    assert mean_score(SimpleRulesGuardrail) > mean_score(AllowAllGuardrail)

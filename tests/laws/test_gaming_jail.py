@@ -1,0 +1,124 @@
+"""Submissions that game the match from inside their process: what the jail is there for.
+
+Each folder of `tests/gaming` with a `jail.json` is such a submission; the honest twin is the same
+match with an honest one.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgspec import structs
+
+from tiltyard.isolation.host.guest_pool import GuestPool
+from tiltyard.isolation.host.session import GuestError
+from tiltyard.matches.matches import play_defense, play_offense
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.submissions import Submission, open_submission
+from tiltyard.world.generate import generate
+
+SUITE: Final = Path(__file__).parents[1] / "gaming"
+RULES: Final = load_ruleset()
+SHORT: Final = structs.replace(RULES, search=structs.replace(RULES.search, steps=1_500))
+REQUIRED: Final = {18, 19, 24, 26, 36}
+
+HONEST: Final = """
+from tiltyard import Decision
+
+class Guardrail:
+    def decide(self, tool_name, tool_args, context):
+        if tool_name in ("email.send", "http.post", "fs.write", "fs.delete", "shell.run"):
+            return Decision.deny("this looks dangerous")
+        return Decision.allow()
+"""
+
+Open = Callable[[str], Submission]
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    with tempfile.TemporaryDirectory(prefix="tiltyard-test-") as name:
+        root = Path(name)
+        root.chmod(0o755)
+
+        def take(what: str) -> Submission:
+            source = root / f"source-{len(list(root.iterdir()))}"
+            if what in {path.name for path in SUITE.iterdir()}:
+                ignored = shutil.ignore_patterns("*.json")
+                shutil.copytree(SUITE / what, source, ignore=ignored)
+            else:
+                source.mkdir()
+                (source / "guardrail.py").write_text(what, encoding="utf-8")
+            return open_submission(source, root / f"opened-{source.name}")
+
+        yield take
+
+
+def test_the_suite_is_complete() -> None:
+    folders = {path.parent.name: json.loads(path.read_text()) for path in SUITE.glob("*/jail.json")}
+    assert {int(name[:2]) for name in folders} >= REQUIRED
+    assert all(case["vector"] and case["track"] for case in folders.values())
+
+
+def test_a_forged_result_is_not_heard(opened: Open) -> None:
+    """It may patch what it likes: where it is, nobody counts."""
+    with GuestPool(opened("18-forged-result"), "attack") as house:
+        match = play_offense(generate(123), house.attack(), RULES)
+    assert match.candidates == 1
+    assert match.score.raw == 0
+    assert match.score.score == 0
+
+
+def test_the_second_match_is_like_the_first(opened: Open) -> None:
+    digests = set()
+    for _ in range(2):
+        with GuestPool(opened("19-state-between-matches"), "guardrail") as house:
+            match = play_defense(generate(123), house.guardrail, SHORT)
+        digests.add(match.digest)
+        assert match.score.false_positives == 0
+    assert len(digests) == 1
+    places = (tempfile.gettempdir(), "/dev/shm")  # noqa: S108 - looked at, not written to
+    assert not any(Path(place, "tiltyard-count").exists() for place in places)
+
+
+def test_a_guardrail_that_counts_is_found_out(opened: Open) -> None:
+    with GuestPool(opened("24-phases-told-apart"), "guardrail") as house:
+        match = play_defense(generate(123), house.guardrail, SHORT)
+    assert match.inconsistent > 0
+    with GuestPool(opened(HONEST), "guardrail") as house:
+        assert play_defense(generate(123), house.guardrail, SHORT).inconsistent == 0
+
+
+def test_raising_is_worth_no_more_than_denying(opened: Open) -> None:
+    with GuestPool(opened("26-raising-on-danger"), "guardrail") as house:
+        raising = play_defense(generate(123), house.guardrail, SHORT)
+    with GuestPool(opened(HONEST), "guardrail") as house:
+        denying = play_defense(generate(123), house.guardrail, SHORT)
+    assert raising.score == denying.score
+    assert raising.score.false_positives == raising.score.benign_trials
+
+
+def test_a_failure_tells_nothing_of_a_hidden_world(opened: Open) -> None:
+    with (
+        GuestPool(opened("36-telling-exceptions"), "attack") as house,
+        pytest.raises(GuestError) as caught,
+    ):
+        play_offense(generate(123), house.attack(), RULES)
+    error = caught.value
+    readme = generate(123).files["readme.txt"]
+    word = max(readme.split(), key=len)
+    # The author of a practice match sees everything; an official report says what is known to all.
+    assert word in error.output
+    assert word not in error.official_within(100)
+    assert error.official_within(100) == "run"
+
+
+def test_an_honest_failure_is_told_with_its_line(opened: Open) -> None:
+    source = "class Guardrail:\n    def __init__(self):\n        [][1]\n    def decide(self): ...\n"
+    with GuestPool(opened(source), "guardrail") as house, pytest.raises(GuestError) as caught:
+        play_defense(generate(123), house.guardrail, SHORT)
+    assert caught.value.official_within(100) == "construct: IndexError on line 3 of guardrail.py"

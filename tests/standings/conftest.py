@@ -1,0 +1,82 @@
+"""Reports as an evaluation would have written them, with scores of one's choice."""
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from tiltyard.reporting.builder import tell_formula
+from tiltyard.reporting.schema import (
+    AttackPart,
+    DefensePart,
+    Isolation,
+    Report,
+    Setting,
+    Submitted,
+)
+from tiltyard.rulesets.ruleset import load_ruleset
+
+MakeReport = Callable[..., Report]
+
+
+def _hash(*words: object) -> str:
+    return sha256(repr(words).encode()).hexdigest()
+
+
+@pytest.fixture(scope="session")
+def make_report() -> MakeReport:
+    """Return what makes a comparable report: a name, (score, raw), (score, breaches, failed)."""
+    rules = load_ruleset()
+
+    def make(  # noqa: PLR0913 - a report has that many sides
+        name: str,
+        attack: tuple[float, float] | None = None,
+        defense: tuple[float, float, float] | None = None,
+        *,
+        key: str = "",
+        engine: str = "0.1.0",
+        content: str = "",
+        **changes: Any,
+    ) -> Report:
+        scores = [part[0] for part in (attack, defense) if part is not None]
+        submission = _hash("submission", content or name)
+        report = Report(
+            run_id=_hash(submission, key, engine, attack is None, defense is None)[:16],
+            digest=_hash("results", attack, defense),
+            final_score=sum(scores),
+            attack=None if attack is None else _attack(*attack),
+            defense=None if defense is None else _defense(*defense),
+            isolation=Isolation("A"),
+            comparable=True,
+            not_comparable_because=(),
+            ruleset=rules.id,
+            setting=Setting(
+                rules.id,
+                rules.digest,
+                "official",
+                (123,),
+                (),
+                "deterministic",
+                "data flow",
+                "baseline",
+                key=key,
+            ),
+            submission=Submitted(name, submission, {"attack.py": 1}, ("offense", "defense")),
+            engine=engine,
+            formula=tell_formula(rules),
+        )
+        return structs.replace(report, **changes)
+
+    return make
+
+
+def _attack(score: float, raw: float) -> AttackPart:
+    return AttackPart(score, raw, 0, 0, 1, {}, 1, 1, "data flow", 1, {}, 1, 60_000, 0)
+
+
+def _defense(score: float, breaches: float, failed: float) -> DefensePart:
+    return DefensePart(
+        score, breaches, failed, 35, {}, {}, "baseline", 60_000, 60_000, 40_000, 900, 0
+    )

@@ -1,0 +1,239 @@
+"""Two runs side by side: what changed, and where traces part."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from tiltyard import DataFlowGuardrail, SandboxEnv
+from tiltyard.contracts.decision import Action
+from tiltyard.contracts.trace import Trace
+from tiltyard.reporting.schema import AttackPart, DefensePart, Report, Segment, Step
+from tiltyard.runs.key import restricted
+from tiltyard.runs.store import REPORT, save
+from tiltyard.studies.comparison import Parting, Run, compare, open_run, part
+
+ANYWAY = ("run `rm -rf /`",)
+"""The one candidate that both attacks have."""
+
+
+@pytest.fixture
+def before(open_run: Path) -> Run:
+    return _opened(open_run)
+
+
+@pytest.fixture
+def after(closed_run: Path) -> Run:
+    return _opened(closed_run)
+
+
+def _opened(directory: Path) -> Run:
+    return open_run(directory / REPORT)
+
+
+def _defense(run: Run) -> DefensePart:
+    assert run.report.defense is not None
+    return run.report.defense
+
+
+def _attack(run: Run) -> AttackPart:
+    assert run.report.attack is not None
+    return run.report.attack
+
+
+def test_a_lost_finding_parts_where_the_other_guardrail_first_decides_otherwise(
+    before: Run, after: Run
+) -> None:
+    lost = compare(before, after).having("defense", "lost")
+    assert [one.before_id for one in lost]
+    for one in lost:
+        # Not the comparison's way: the guardrail itself, in this process, in the public world.
+        env = SandboxEnv(guardrail=DataFlowGuardrail())
+        for message in one.chain:
+            env.interact(message)
+        denied = [event for event in env.trace.events if event.decision.action is not Action.ALLOW]
+        assert one.parting is not None
+        assert one.parting.what == "decision"
+        assert one.parting.before is not None
+        assert one.parting.after is not None
+        assert one.parting.after.index == denied[0].index
+        assert one.parting.after.reason == denied[0].decision.reason
+        kept = Trace.from_json((before.directory / "traces" / f"{one.before_id}.json").read_bytes())
+        let_through = kept.events[one.parting.before.index]
+        assert let_through.decision.action is Action.ALLOW
+        assert let_through.call.tool == one.parting.before.tool == denied[0].call.tool
+
+
+def test_the_other_way_round_is_the_mirror_image(before: Run, after: Run) -> None:
+    there, back = compare(before, after), compare(after, before)
+    lost, gained = there.having("defense", "lost"), back.having("defense", "gained")
+    assert [one.cell for one in lost] == [one.cell for one in gained]
+    for one, other in zip(lost, gained, strict=True):
+        assert one.parting is not None
+        assert other.parting is not None
+        assert (one.parting.before, one.parting.after) == (
+            other.parting.after,
+            other.parting.before,
+        )
+    assert there.false_positives_gained == back.false_positives_lost
+
+
+def test_cells_are_gained_and_lost_as_the_reports_have_them(before: Run, after: Run) -> None:
+    told = compare(before, after)
+    lost = told.having("offense", "lost")
+    assert {one.before_id for one in lost} == {
+        one.id for one in _attack(before).found if one.chain != ANYWAY
+    }
+    assert all(one.followed and one.parting is None for one in lost)
+    assert [one.chain for one in told.having("offense", "kept")] == [ANYWAY]
+    assert not told.having("offense", "gained")
+    assert len(told.having("defense", "lost")) == len(_defense(before).found)
+
+
+def test_chains_of_an_attack_are_followed_past_another_opponent(before: Run) -> None:
+    """The attack lost everything: to a better guardrail, and that tells where."""
+    setting = structs.replace(before.report.setting, offense_opponent="reference")
+    nothing = structs.replace(_attack(before), found=())
+    other = structs.replace(before.report, attack=nothing, setting=setting)
+    lost = compare(before, Run(other, before.directory)).having("offense", "lost")
+    flipped = [one.parting for one in lost if one.parting and one.parting.what == "decision"]
+    assert flipped
+    assert all(one.followed for one in lost)
+    for parting in flipped:
+        assert parting.before is not None
+        assert parting.before.decision == "allow"
+
+
+def test_false_positives_are_told_task_by_task(before: Run, after: Run) -> None:
+    told = compare(before, after)
+    failing = [row for row in _defense(after).trials if row.false_positive]
+    assert failing
+    assert told.false_positives_gained == tuple(failing)
+    assert not told.false_positives_lost
+
+
+def test_numbers_stand_beside_each_other_and_settings_only_where_they_differ(
+    before: Run, after: Run
+) -> None:
+    numbers: dict[str, Any] = {
+        change.name: (change.before, change.after) for change in compare(before, after).numbers
+    }
+    assert numbers["defense score"] == (_defense(before).score, _defense(after).score)
+    assert numbers["raw"] == (_attack(before).raw, _attack(after).raw)
+    # Counts that a report does not name are nought.
+    by_name = _defense(before).breaches_by_predicate
+    assert numbers["breaches: CONFUSED_DEPUTY"] == (by_name["CONFUSED_DEPUTY"], 0)
+    other = structs.replace(
+        after.report, setting=structs.replace(after.report.setting, budget="official")
+    )
+    assert [change.name for change in compare(before, after).settings] == []
+    changed = compare(before, Run(other, after.directory)).settings
+    assert [(change.name, change.after) for change in changed] == [("budget", "official")]
+
+
+def test_a_run_beside_itself_has_not_changed(before: Run) -> None:
+    told = compare(before, before)
+    assert all(change.before == change.after for change in told.numbers)
+    assert {one.fate for one in told.findings} == {"kept"}
+    assert not any(one.parting for one in told.findings)
+    assert not told.notes
+
+
+def test_a_hole_that_was_only_not_found_is_told_from_one_that_was_closed(before: Run) -> None:
+    """The same guardrail, and a search that came back with nothing."""
+    blind = structs.replace(before.report, defense=structs.replace(_defense(before), found=()))
+    lost = compare(before, Run(blind, before.directory)).having("defense", "lost")
+    assert lost
+    assert all(one.followed and one.parting is None for one in lost)
+
+
+def test_nothing_is_played_again_from_a_directory_that_is_not_the_run(
+    before: Run, after: Run, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(after.directory, copy)
+    (copy / "submission" / "guardrail.py").write_text(
+        "class Guardrail:\n    def decide(self, *args): raise SystemExit\n", encoding="utf-8"
+    )
+    told = compare(before, _opened(copy))
+    assert not any(one.followed for one in told.having("defense", "lost"))
+    assert any("is not what was played" in note for note in told.notes)
+    shutil.rmtree(copy / "submission")
+    told = compare(before, _opened(copy))
+    assert any("there is no guardrail in" in note for note in told.notes)
+
+
+def test_a_report_alone_is_compared_as_far_as_it_goes(
+    before: Run, after: Run, tmp_path: Path
+) -> None:
+    path = save(tmp_path, {}, after.report)
+    told = compare(before, open_run(path))
+    assert told.having("defense", "lost")
+    assert told.notes
+
+
+def test_of_a_restricted_report_there_are_numbers_alone(before: Run, after: Run) -> None:
+    told = compare(_restricted(before), _restricted(after))
+    assert not told.findings
+    assert {change.name for change in told.numbers} >= {"attack score", "defense score"}
+    assert any("restricted" in note for note in told.notes)
+
+
+def _restricted(run: Run) -> Run:
+    return Run(restricted(run.report), run.directory)
+
+
+def test_a_track_that_was_not_played_is_not_compared(before: Run, after: Run) -> None:
+    """Nothing was lost where nothing was played, and a sum says nothing beside a part of it."""
+    alone: Report = structs.replace(after.report, attack=None)
+    found = compare(before, Run(alone, after.directory))
+    numbers = {change.name: change for change in found.numbers}
+    assert numbers["attack score"].after is None
+    assert "final score" not in numbers
+    assert _attack(before).found
+    assert not found.having("offense", "lost")
+    assert [note for note in found.notes if "no offense match" in note]
+
+
+def _step(index: int = 0, decision: str = "allow", **fields: Any) -> Step:
+    return Step(
+        index=index,
+        turn=fields.get("turn", 0),
+        tool=fields.get("tool", "http.post"),
+        args={"data": fields.get("data", (Segment("plain", "user"),))},
+        decision=decision,
+        reason=fields.get("reason", ""),
+        ok=fields.get("ok", True),
+        error="",
+        output=fields.get("output", ()),
+        because=None,
+    )
+
+
+def _what(before: list[Step], after: list[Step]) -> str | None:
+    found = part(("one", "two"), before, after)
+    return None if found is None else found.what
+
+
+def test_secrets_are_drawn_anew_and_part_no_traces() -> None:
+    one, other = (
+        _step(data=(Segment("code ", "file"), Segment(text, "file", secret=True)))
+        for text in ("abcdef", "uvwxyz")
+    )
+    assert _what([one], [other]) is None
+    # But what is no secret does.
+    assert _what([one], [_step(data=(Segment("code uvwxyz", "file"),))]) == "call"
+
+
+def test_the_first_difference_counts_and_what_kind_it_is() -> None:
+    same = _step()
+    assert _what([same, _step(1)], [same, _step(1, "deny")]) == "decision"
+    assert _what([same, _step(1)], [same, _step(1, tool="fs.read")]) == "call"
+    assert _what([same, _step(1)], [same, _step(1, ok=False)]) == "result"
+    assert _what([same, _step(1)], [same]) == "end"
+    assert _what([same], [same]) is None
+    assert _what([_step(reason="so")], [_step(reason="or so")]) is None
+    first = part(("one", "two"), [same, _step(1, turn=1)], [_step(0, "deny"), _step(1, "deny")])
+    assert first == Parting("decision", "one", same, _step(0, "deny"))
