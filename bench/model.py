@@ -7,8 +7,8 @@ from collections.abc import Callable
 from table import Measured, Row
 from tiltyard import SandboxEnv
 from tiltyard.agents.choice import AgentChoice, hire
-from tiltyard.agents.model.agent import ModelAgent
 from tiltyard.agents.model.record import Record
+from tiltyard.contracts.agent import Agent, as_metered, within
 from tiltyard.rulesets.ruleset import load_ruleset
 
 MESSAGES = (
@@ -23,15 +23,15 @@ def measure_decision() -> Measured:
     rules, record = load_ruleset("demo-llm"), Record()
     live: list[float] = []
     with hire(AgentChoice("local"), rules.model, record) as agent:
-        assert isinstance(agent, ModelAgent)
-        account = agent.model.account
+        metered = as_metered(agent)
+        assert metered is not None
         for message in MESSAGES:
-            before = account.requests
-            live.append(_play(agent, message) / (account.requests - before))
-        tokens = account.prompt_tokens, account.completion_tokens
+            before = metered.usage().requests
+            live.append(_play(agent, message) / (metered.usage().requests - before))
+        used = metered.usage()
         again = sum(_play(agent, message) for message in MESSAGES)
-    decision, recorded = statistics.median(live), again / (account.requests - 1)
-    read, said = (count / account.requests for count in tokens)
+    decision, recorded = statistics.median(live), again / (used.requests - 1)
+    read, said = (count / used.requests for count in (used.prompt_tokens, used.completion_tokens))
     row = Row(
         "a decision of the local model, one thread; the same from the record",
         "",
@@ -40,12 +40,12 @@ def measure_decision() -> Measured:
         "",
         None,
     )
-    return row, {"seconds": decision, "recorded": recorded, "requests": account.requests}
+    return row, {"seconds": decision, "recorded": recorded, "requests": used.requests}
 
 
-def _play(agent: ModelAgent, message: str) -> float:
+def _play(agent: Agent, message: str) -> float:
     """Return the seconds that a message took."""
-    env = SandboxEnv(agent=agent.within("bench"), max_tool_hops=2)
+    env = SandboxEnv(agent=within(agent, "bench"), max_tool_hops=2)
     start = time.perf_counter()
     env.interact(message)
     return time.perf_counter() - start

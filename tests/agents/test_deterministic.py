@@ -1011,6 +1011,7 @@ class ThinksTwiceAgent:
     """Asks the deterministic agent everything twice, and sees that it forgets the first time."""
 
     name = "twice"
+    traits = DeterministicAgent.traits
 
     def __init__(self) -> None:
         self.inner = DeterministicAgent()

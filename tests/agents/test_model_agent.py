@@ -32,14 +32,15 @@ from agents.scripted import (
 )
 from tiltyard import SandboxEnv
 from tiltyard.agents.choice import AgentChoice, hire
-from tiltyard.agents.model.account import Account, Price, Purse
+from tiltyard.agents.model.account import Account, Price
 from tiltyard.agents.model.agent import Manner, Model, ModelAgent
 from tiltyard.agents.model.endpoint import Endpoint
 from tiltyard.agents.model.prompt import Mode
 from tiltyard.agents.model.record import Identity, Record
 from tiltyard.agents.model.replies import Call, Problem, Said, read_reply
-from tiltyard.contracts.agent import AgentGoneError, OutOfRequestsError
+from tiltyard.contracts.agent import AgentGoneError
 from tiltyard.contracts.attack import BudgetSpentError
+from tiltyard.contracts.purse import OutOfRequestsError, Purse
 from tiltyard.episode.sandbox_env import Interaction
 from tiltyard.rulesets.ruleset import ModelRules
 from tiltyard.world.fixtures import load_scenario

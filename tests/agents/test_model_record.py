@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import pytest
 
-from tiltyard.agents.model.account import Purse
 from tiltyard.agents.model.agent import Manner, Model
 from tiltyard.agents.model.prompt import Mode
 from tiltyard.agents.model.record import MANIFEST, Answered, Identity, Record
 from tiltyard.contracts.agent import AgentGoneError
+from tiltyard.contracts.purse import Purse
 from tiltyard.rulesets.ruleset import ModelRules
 
 WHO: Final = Identity("openai:m", "m", "server 1")

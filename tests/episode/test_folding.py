@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tiltyard import Context, Decision, GuardrailBase, SandboxEnv
 from tiltyard.agents.deterministic import DeterministicAgent
+from tiltyard.contracts.agent import AgentTraits
 from tiltyard.world.generate import generate
 
 SCENARIO = generate(123)
@@ -114,7 +115,7 @@ def test_no_more_is_folded_once_somebody_looked() -> None:
 
 def test_an_agent_that_may_act_otherwise_the_second_time_keeps_its_history() -> None:
     class Fickle(DeterministicAgent):
-        pure = False
+        traits = AgentTraits(labels_causes=True)
 
     env = SandboxEnv(scenario=SCENARIO, agent=Fickle(), fold=True)
     env.interact(MESSAGES[0])

@@ -16,10 +16,11 @@ from msgspec import structs
 
 from scripted_models import DROP, READ_SECRET, Action, Gullible, order, send
 from tiltyard import AttackCandidate, BudgetSpentError
-from tiltyard.agents.model.account import Account, Price, Purse
+from tiltyard.agents.model.account import Account, Price
 from tiltyard.agents.model.agent import Model, ModelAgent
 from tiltyard.agents.model.record import MANIFEST, Answered, Identity, Record
 from tiltyard.contracts.agent import AgentGoneError
+from tiltyard.contracts.purse import Purse
 from tiltyard.guardrails import AllowAllGuardrail
 from tiltyard.matches.matches import OffenseMatch, play_offense
 from tiltyard.rulesets.ruleset import Ruleset, load_ruleset

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.model.agent import NO_ACTION
-from tiltyard.contracts.agent import View
+from tiltyard.contracts.agent import AgentTraits, View
 from tiltyard.contracts.decision import Decision
 from tiltyard.contracts.guardrail import Context, GuardrailBase
 from tiltyard.contracts.trace import Answer
@@ -305,6 +305,8 @@ def test_every_episode_has_a_scope_of_its_own() -> None:
     scopes: list[tuple[str, ...]] = []
 
     class Scoped(Reader):
+        traits = AgentTraits(metered=True)
+
         def within(self, *names: str) -> "Scoped":
             scopes.append(names)
             return self

@@ -13,11 +13,12 @@ from msgspec import Struct, structs
 
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.local import LocalModelError, LocalServer
-from tiltyard.agents.model.account import Account, Price, Purse
+from tiltyard.agents.model.account import Account, Price
 from tiltyard.agents.model.agent import Model, ModelAgent
 from tiltyard.agents.model.endpoint import Endpoint, address_of, check_address, check_key
 from tiltyard.agents.model.record import Identity, Record
-from tiltyard.contracts.agent import Agent, AgentGoneError, OutOfRequestsError
+from tiltyard.contracts.agent import NO_TRAITS, Agent, AgentGoneError, AgentTraits
+from tiltyard.contracts.purse import OutOfRequestsError, Purse
 from tiltyard.rulesets.ruleset import ModelRules
 
 DETERMINISTIC: Final = "deterministic"
@@ -42,8 +43,16 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
     price: Price | None = None
 
     @property
-    def is_model(self) -> bool:
-        return self.name != DETERMINISTIC
+    def is_default(self) -> bool:
+        """True for the agent that every defense match is played with."""
+        return self.name == DETERMINISTIC
+
+    @property
+    def traits(self) -> AgentTraits:
+        """The traits of the agent that `hire` opens."""
+        if self.is_default:
+            return DeterministicAgent.traits
+        return ModelAgent.traits if _is_model(self.name) else NO_TRAITS
 
     def check_key(self) -> None:
         """Raise if there is no key where one is needed. For what was played before, none is."""
@@ -71,8 +80,7 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
 
     def check(self) -> None:
         """Raise if this cannot be had, before anything is begun."""
-        known = self.name in (DETERMINISTIC, LOCAL)
-        if not known and not (self.name.startswith(OPENAI) and self.name != OPENAI):
+        if not self.is_default and not _is_model(self.name):
             raise AgentChoiceError(
                 f"there is no agent {self.name!r}; there are {DETERMINISTIC}, {LOCAL} "
                 f"and {OPENAI}MODEL"
@@ -80,7 +88,7 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
         if self.base_url and not self.name.startswith(OPENAI):
             raise AgentChoiceError(f"--base-url is for {OPENAI}MODEL, not for {self.name}")
         spending = self.max_requests is not None or self.max_cost is not None
-        if (spending or self.price is not None) and not self.is_model:
+        if (spending or self.price is not None) and not self.traits.metered:
             raise AgentChoiceError("the deterministic agent costs nothing, and has no ceiling")
         if self.max_cost is not None and self.price is None:
             raise AgentChoiceError(
@@ -92,11 +100,15 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
             raise AgentChoiceError(str(error)) from None
 
 
+def _is_model(name: str) -> bool:
+    return name == LOCAL or (name.startswith(OPENAI) and name != OPENAI)
+
+
 @contextmanager
 def hire(choice: AgentChoice, rules: ModelRules | None, record: Record) -> Iterator[Agent]:
     """Open an agent for one match. With a record that is closed, no model is asked at all."""
     choice.check()
-    if not choice.is_model:
+    if choice.is_default:
         yield DeterministicAgent()
         return
     if rules is None:

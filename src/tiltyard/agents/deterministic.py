@@ -27,7 +27,7 @@ from tiltyard.agents.grammar import (
     What,
     instructions,
 )
-from tiltyard.contracts.agent import View
+from tiltyard.contracts.agent import AgentTraits, View
 from tiltyard.contracts.trace import Answer, Event
 from tiltyard.world.results import FROM_USER, Argument, Arranged, ToolCall, ToolResult
 from tiltyard.world.text import (
@@ -143,7 +143,7 @@ class DeterministicAgent:
     """The agent of every comparable match."""
 
     name = "deterministic"
-    pure = True
+    traits = AgentTraits(labels_causes=True, pure=True)
 
     def begin(self) -> Memory:
         return IDLE

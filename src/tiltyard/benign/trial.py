@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.benign.tasks import Call, Kind, Outcome, Task
-from tiltyard.contracts.agent import Agent, View
+from tiltyard.contracts.agent import Agent, View, traits_of
 from tiltyard.contracts.decision import Action
 from tiltyard.contracts.guardrail import Guardrail, MakeGuardrail
 from tiltyard.contracts.trace import NO_TRACE, Answer, Event, Trace
@@ -104,6 +104,7 @@ class Watched:
 
     def __init__(self, agent: Agent) -> None:
         self.name = agent.name
+        self.traits = traits_of(agent)
         self.failure: BaseException | None = None
         self._agent = agent
 

@@ -4,8 +4,9 @@ from typing import Annotated, Final
 
 import typer
 
-from tiltyard.agents.choice import DETERMINISTIC, AgentChoice, AgentChoiceError
-from tiltyard.agents.model.account import MICRO, Price
+from tiltyard.agents.choice import AgentChoice, AgentChoiceError
+from tiltyard.agents.model.account import Price
+from tiltyard.contracts.purse import MICRO
 from tiltyard.rulesets.ruleset import Ruleset, find_ruleset
 
 AgentOption = Annotated[
@@ -54,7 +55,7 @@ def choose_agent(
 def check_agent(choice: AgentChoice, rules: Ruleset) -> None:
     """Refuse what cannot be had together, before anything is begun."""
     choice.check()
-    if choice.is_model and rules.model is None:
+    if choice.traits.metered and rules.model is None:
         raise AgentChoiceError(
             f"the ruleset {rules.id} has no [model] table, which says what a model may be asked; "
             "design-openai has one"
@@ -64,7 +65,7 @@ def check_agent(choice: AgentChoice, rules: Ruleset) -> None:
 def find_deterministic_ruleset(wanted: str) -> Ruleset:
     """Return a ruleset for a command that plays with the deterministic agent alone."""
     rules = find_ruleset(wanted)
-    if rules.play.agent != DETERMINISTIC:
+    if not AgentChoice(rules.play.agent).is_default:
         raise AgentChoiceError(
             f"the ruleset {rules.id} has {rules.play.agent} as its agent, and this is played with "
             "the deterministic one alone"

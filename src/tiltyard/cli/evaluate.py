@@ -111,7 +111,7 @@ def evaluate(  # noqa: PLR0913 - options
     """
     with in_one_sentence(GOES_ON):
         choice = choose_agent(agent, base_url, max_requests, max_cost, price)
-        rules = find_ruleset(ruleset or ("design-openai" if choice.is_model else "design"))
+        rules = find_ruleset(ruleset or ("design-openai" if choice.traits.metered else "design"))
         if not agent:
             # A ruleset that names a model is played with it.
             choice = structs.replace(choice, name=rules.play.agent)

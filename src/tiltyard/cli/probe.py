@@ -13,7 +13,6 @@ from msgspec import structs
 from rich.console import Console
 
 from tiltyard.agents.choice import LOCAL, hire
-from tiltyard.agents.model.agent import ModelAgent
 from tiltyard.agents.model.record import Record
 from tiltyard.cli.agents import (
     BaseUrlOption,
@@ -127,7 +126,7 @@ def run(  # noqa: PLR0913 - options
         if fresh and out is not None:
             shutil.rmtree(out / EXCHANGES, ignore_errors=True)
         record = Record(None if out is None else out / EXCHANGES)
-        calls = rules.model.calls_per_message if choice.is_model else MAX_CALLS_A_MESSAGE
+        calls = rules.model.calls_per_message if choice.traits.metered else MAX_CALLS_A_MESSAGE
         world = generate(seed) if scenario is None else load_scenario(scenario)
         try:
             with (
@@ -145,9 +144,8 @@ def run(  # noqa: PLR0913 - options
                     max_calls=calls,
                     progress=bars,
                 )
-                if isinstance(tried, ModelAgent):
-                    used = tell_model(tried, asking.requests)
-                    found = structs.replace(found, model=used)
+                used = tell_model(tried, asking.requests)
+                found = structs.replace(found, model=used)
         except (BrokenOffError, AgentGoneError) as error:
             refuse(f"{error}{goes_on}", BROKEN_OFF)
         except GuardrailGoneError as error:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from tiltyard.contracts.agent import Agent, View
+from tiltyard.contracts.agent import Agent, View, traits_of
 from tiltyard.contracts.decision import ALLOWED, Action, Decision, Fault
 from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.contracts.trace import NO_TRACE, Answer, Event, OpenTurn, Trace
@@ -56,6 +56,7 @@ def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE
     turn = OpenTurn(episode.trace, message, [])
     number, first = episode.trace.turns, episode.trace.event_count
     said, owner = by_user(message), world.site.owner
+    believed = traits_of(agent).labels_causes
     answer = CUT_SHORT
     last: Event | None = None
     for index in range(first, first + max_calls):
@@ -63,7 +64,7 @@ def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE
         if isinstance(action, Answer):
             answer = action
             break
-        call = action if action.because is not None else _labelled(action)
+        call = action if believed and action.because is not None else _without_claims(action)
         ran, decision = _permitted(call, runner.decide(call, turn))
         if ran is None:
             outcome, error = _refused(world, call, decision), ""
@@ -101,10 +102,10 @@ def _refused(world: World, call: ToolCall, decision: Decision) -> Outcome:
     return Outcome(world, failure(SourceKind.TOOL if tool is None else tool.source, error))
 
 
-def _labelled(call: ToolCall) -> ToolCall:
-    """Give plain arguments labels: an agent that knows no causes knows no authors either."""
+def _without_claims(call: ToolCall) -> ToolCall:
+    """Return the call without causes and authors: the judge infers them for this agent."""
     args = {_clean(name): _argument(value) for name, value in call.args.items()}
-    return ToolCall(_clean(call.tool), args, call.because, call.uses)
+    return ToolCall(_clean(call.tool), args)
 
 
 def _clean(name: object) -> str:
@@ -112,8 +113,10 @@ def _clean(name: object) -> str:
 
 
 def _argument(value: object) -> Argument:
-    if value is None or isinstance(value, Text | Other):
+    if value is None or isinstance(value, Other):
         return value
+    if isinstance(value, Text):
+        return by_machine(_clean(value.string))
     if isinstance(value, str):
         return by_machine(_clean(value))
     if type(value) is int and -(2**53) < value < 2**53:

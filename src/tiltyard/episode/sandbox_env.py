@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.grammar import instructions
-from tiltyard.contracts.agent import Agent, OutOfRequestsError, is_pure
+from tiltyard.contracts.agent import Agent, traits_of
 from tiltyard.contracts.attack import BudgetSpentError
 from tiltyard.contracts.guardrail import Guardrail, GuardrailBase, check_guardrail
+from tiltyard.contracts.purse import OutOfRequestsError
 from tiltyard.contracts.trace import PublicEvent, Trace, export, public
 from tiltyard.episode.advance import MAX_CALLS_A_MESSAGE, Episode, advance, begin
 from tiltyard.episode.folding import Beginning, fold, unfold
@@ -129,7 +130,9 @@ class SandboxEnv:
         self._start = begin(scenario.world if world is None else world, agent, guardrail)
         self._episode = self._start
         self._beginning = Beginning(self._start)
-        self._fold = fold and is_pure(agent) and isinstance(self._start.runner, GuardrailRunner)
+        self._fold = (
+            fold and traits_of(agent).pure and isinstance(self._start.runner, GuardrailRunner)
+        )
 
     def __repr__(self) -> str:
         name = type(self.guardrail).__name__

@@ -10,22 +10,21 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from tiltyard.agents.model.account import Purse
-from tiltyard.agents.model.agent import ModelAgent
-from tiltyard.contracts.agent import OutOfRequestsError
+from tiltyard.contracts.agent import MeteredAgent
+from tiltyard.contracts.purse import OutOfRequestsError, Purse
 from tiltyard.judge.candidates import Admitted, Refused, check_candidates
 from tiltyard.judge.findings import Finding, Verdict
 from tiltyard.judge.judge import Judge
 from tiltyard.rulesets.ruleset import Ruleset
 
-MakeJudge = Callable[[ModelAgent], Judge]
+MakeJudge = Callable[[MeteredAgent], Judge]
 Heard = tuple[list[Finding], int, Refused | None]
 
 
 def hear(  # noqa: PLR0913 - all that a hearing goes by
     candidates: Sequence[Any],
     make_judge: MakeJudge,
-    agent: ModelAgent,
+    agent: MeteredAgent,
     ruleset: Ruleset,
     *,
     together: int,
@@ -51,19 +50,19 @@ def hear(  # noqa: PLR0913 - all that a hearing goes by
     return Verdict.of(found, refused, replays, unverified)
 
 
-def _how_many(waiting: list[Admitted], agent: ModelAgent, together: int) -> int:
+def _how_many(waiting: list[Admitted], agent: MeteredAgent, together: int) -> int:
     """Return how many are heard next: fewer when little is left, so that it does for some."""
     left = agent.purse.take(None).requests
     if left is None:
         return together
     # A call and an answer for each message, in two replays and their counterfactuals.
-    replays = 2 * (1 + agent.model.rules.samples)
+    replays = 2 * (1 + agent.rules.samples)
     needed = max(2 * len(one.messages) * replays for one in waiting[:together])
     return max(1, min(together, left // needed))
 
 
 def _hear(
-    wave: list[Admitted], purses: list[Purse], make_judge: MakeJudge, agent: ModelAgent
+    wave: list[Admitted], purses: list[Purse], make_judge: MakeJudge, agent: MeteredAgent
 ) -> list[Heard]:
     def one(at: int) -> Heard:
         candidate = wave[at]

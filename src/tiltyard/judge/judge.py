@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from tiltyard.agents.deterministic import DeterministicAgent
-from tiltyard.contracts.agent import Agent, within
+from tiltyard.contracts.agent import Agent, traits_of, within
 from tiltyard.contracts.guardrail import Guardrail, GuardrailBase, check_guardrail
 from tiltyard.contracts.trace import Event, Trace
 from tiltyard.episode.advance import Episode, advance
@@ -61,8 +61,9 @@ class Judge:
         self.agent = agent or DeterministicAgent()
         self.key = key
         """The organizer's; empty in practice."""
-        model, labelled = self.ruleset.model, isinstance(self.agent, DeterministicAgent)
-        self.samples = 1 if labelled or model is None else model.samples
+        self.labels_causes = traits_of(self.agent).labels_causes
+        model = self.ruleset.model
+        self.samples = 1 if self.labels_causes or model is None else model.samples
         """How often an agent is asked what it does of itself: one may not always do the same."""
         self._guarded = runner_of(guardrail or GuardrailBase())
         self._open = GuardrailRunner(GuardrailBase())
@@ -133,7 +134,7 @@ class _Trial:
 
     def sightings(self) -> list[Seen]:
         seen = self.play(self.messages)
-        if seen and not isinstance(self.judge.agent, DeterministicAgent):
+        if seen and not self.judge.labels_causes:
             # What was inferred has to follow the secret: the same once more, with another one.
             again = _Trial(self.judge, self.messages, "second", self.names)
             confirmed = again.play(self.messages)
@@ -143,7 +144,7 @@ class _Trial:
     def finding(self, seen: Seen, candidate: int) -> Finding:
         """Reduce a sighting to its least chain and simplest route, and say how it came about."""
         core = seen.sighting.core
-        labelled = isinstance(self.judge.agent, DeterministicAgent)
+        labelled = self.judge.labels_causes
         _, trace = self.play(self.messages)[core]
         chain = self.messages
         if labelled:

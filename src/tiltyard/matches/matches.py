@@ -14,9 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from tiltyard.agents.deterministic import DeterministicAgent
-from tiltyard.agents.model.agent import ModelAgent
 from tiltyard.benign import Task, Trial, draw_suite, play
-from tiltyard.contracts.agent import Agent
+from tiltyard.contracts.agent import Agent, MeteredAgent, as_metered, as_recorded
 from tiltyard.contracts.guardrail import Guardrail, MakeGuardrail
 from tiltyard.episode.guardrail_runner import (
     RemoteGuardrail,
@@ -293,11 +292,13 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
     as the agent has a budget of its own, of which the attack may spend a part.
     """
     works = DeterministicAgent() if agent is None else agent
-    purse = None
-    if isinstance(works, ModelAgent):
+    metered, recorded = as_metered(works), as_recorded(works)
+    searching = works
+    if metered is not None:
         ruleset = ruleset.with_model()
-        model = works.model.rules
-        purse = works.purse.take_part(model.attack_requests, model.requests)
+        bounds = metered.rules
+        purse = metered.purse.take_part(bounds.attack_requests, bounds.requests)
+        searching = metered.within("attack").paying_from(purse)
     if isinstance(attack, type) or not callable(getattr(attack, "run", None)):
         raise MatchError(f"an attack is an object with a `run(env, config)` method, not {attack!r}")
     _check_guardrail(make_guardrail)
@@ -305,9 +306,6 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
     for _ in range(max(1, runs)):
         guardrail = make_guardrail()
         try:
-            searching = works
-            if isinstance(works, ModelAgent) and purse is not None:
-                searching = works.within("attack").paying_from(purse)
             env = _open(scenario, guardrail, ruleset, key, ruleset.attack.steps, agent=searching)
             outcomes.append(run_attack(attack, env, ruleset, report))
         finally:
@@ -315,9 +313,9 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
     (candidates, spent), *again = outcomes
     odd = sum(outcome != (candidates, spent) for outcome in again)
     rules: dict[str, Any] = {"scenario": scenario, "ruleset": ruleset, "key": key}
-    if isinstance(works, ModelAgent) and purse is not None:
-        works.purse.settle(purse)
-        verdict = _hear(candidates, works, make_guardrail, hearing, **rules)
+    if metered is not None:
+        metered.purse.settle(purse)
+        verdict = _hear(candidates, metered, make_guardrail, hearing, **rules)
     else:
         judged = make_guardrail()
         try:
@@ -326,23 +324,23 @@ def play_offense(  # noqa: PLR0913 - a match has that many sides
         finally:
             close_guardrail(judged)
     score = score_attack(verdict.cells, dict(verdict.weights), ruleset)
-    record = [works.model.record.digest] if isinstance(works, ModelAgent) else []
+    record = [] if recorded is None else [recorded.record_digest]
     digest = _digest(scenario, ruleset, score, _told(verdict.findings), *record)
     return OffenseMatch(score, verdict, len(candidates), spent, odd, digest)
 
 
 def _hear(
     candidates: Sequence[Any],
-    agent: ModelAgent,
+    agent: MeteredAgent,
     make_guardrail: MakeGuardrail,
     report: Callable[[int, int], None],
     **judging: Any,
 ) -> Verdict:
     """Judge candidates with a model as the agent: several at once, unless guests take part."""
     last = make_guardrail()
-    together = 1 if isinstance(last, RemoteGuardrail) else agent.model.rules.concurrency
+    together = 1 if isinstance(last, RemoteGuardrail) else agent.rules.concurrency
 
-    def make_judge(asked: ModelAgent) -> Judge:
+    def make_judge(asked: MeteredAgent) -> Judge:
         nonlocal last
         # One that lives elsewhere is heard alone, so who came before it is not wanted any more.
         close_guardrail(last)

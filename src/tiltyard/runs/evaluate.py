@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from tiltyard import __version__
-from tiltyard.agents.choice import DETERMINISTIC, hire
-from tiltyard.agents.model.agent import ModelAgent
+from tiltyard.agents.choice import AgentChoice, hire
 from tiltyard.agents.model.record import Record
 from tiltyard.benign import extended_suite, play, utility_under_attack
 from tiltyard.contracts.agent import AgentGoneError
@@ -125,7 +124,7 @@ class _Run:
         if "attack" in self.job.tracks:
             attack = self._attempt("offense", lambda: self._offense(games))
         if "guardrail" in self.job.tracks:
-            if self.job.agent.is_model:
+            if not self.job.agent.is_default:
                 self.teller.notes.append(
                     "A guardrail always stands against the deterministic agent; to try one with a "
                     "model, there is `tiltyard probe --agent`."
@@ -201,7 +200,7 @@ class _Run:
                 record = self.records.open(game.number)
                 agent = stack.enter_context(hire(choice, self.rules.model, record))
                 # What a model answered is recorded, so nothing else has to be.
-                kept = None if job.agent.is_model else log
+                kept = None if job.agent.traits.recorded else log
                 matches.append(
                     play_offense(
                         game.scenario,
@@ -215,8 +214,8 @@ class _Run:
                         hearing=self._hearing(game, games),
                     )
                 )
-                if isinstance(agent, ModelAgent):
-                    models.append(tell_model(agent, agent.purse.requests or 0))
+                used = tell_model(agent)
+                models += [] if used is None else [used]
         return self.teller.tell_offense(matches, models)
 
     # Defense ---------------------------------------------------------------------------------
@@ -316,6 +315,7 @@ class _Run:
         reasons += (f"the {failure.track} match was broken off" for failure in self.failures)
         reasons += _inconsistencies(attack, defense)
         submission = job.submission
+        agent = job.agent if "attack" in job.tracks else AgentChoice()
         return Report(
             run_id=job.run_id,
             digest=digest_of([[part.digest for part in parts], broken]),
@@ -332,7 +332,7 @@ class _Run:
                 budget=job.budget,
                 seeds=job.seeds,
                 scenarios=tuple(game.scenario.digest for game in games),
-                agent=job.agent.name if "attack" in job.tracks else DETERMINISTIC,
+                agent=agent.name,
                 offense_opponent=job.guardrail_opponent.name,
                 defense_opponent=job.attack_opponent.name,
                 packages=installed_packages(job.ruleset),

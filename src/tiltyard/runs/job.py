@@ -46,7 +46,7 @@ class Job(Struct, frozen=True):
 
     @property
     def offense_rules(self) -> Ruleset:
-        return self.rules.with_model() if self.agent.is_model else self.rules
+        return self.rules.with_model() if self.agent.traits.metered else self.rules
 
     @property
     def seeds(self) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tiltyard.agents.model.account import MICRO
-from tiltyard.agents.model.agent import ModelAgent
+from tiltyard.contracts.agent import Agent, as_metered, as_recorded
+from tiltyard.contracts.purse import MICRO
 from tiltyard.judge.findings import Finding as Judged
 from tiltyard.matches.matches import DefenseMatch, OffenseMatch
 from tiltyard.reporting import builder
@@ -125,24 +125,29 @@ class Teller:
         return told
 
 
-def tell_model(agent: ModelAgent, budget: int) -> ModelUse:
-    """Tell how a model was asked in one match."""
-    model, account = agent.model, agent.model.account
-    identity = model.record.identity
+def tell_model(agent: Agent, budget: int | None = None) -> ModelUse | None:
+    """Tell how a metered agent was asked in one match; None for an agent that is not metered.
+
+    `budget` is the number of requests it might have spent: its purse's, unless given.
+    """
+    metered, recorded = as_metered(agent), as_recorded(agent)
+    if metered is None:
+        return None
+    used = metered.usage()
     return ModelUse(
-        name=model.name,
-        server="" if identity is None else identity.server,
-        manner=agent.manner.name,
-        requests=account.requests,
-        budget=budget,
-        prompt_tokens=account.prompt_tokens,
-        completion_tokens=account.completion_tokens,
-        cost=None if account.cost is None else account.cost / MICRO,
-        repaired=account.repaired,
-        no_action=account.no_action,
-        refusals=account.refusals,
-        dropped_calls=account.dropped_calls,
-        record=model.record.digest,
+        name=used.name,
+        server=used.server,
+        manner=used.manner,
+        requests=used.requests,
+        budget=(metered.purse.requests or 0) if budget is None else budget,
+        prompt_tokens=used.prompt_tokens,
+        completion_tokens=used.completion_tokens,
+        cost=None if used.cost is None else used.cost / MICRO,
+        repaired=used.repaired,
+        no_action=used.no_action,
+        refusals=used.refusals,
+        dropped_calls=used.dropped_calls,
+        record="" if recorded is None else recorded.record_digest,
     )
 
 

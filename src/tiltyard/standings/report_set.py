@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from tiltyard.agents.choice import DETERMINISTIC
+from tiltyard.agents.choice import AgentChoice
 from tiltyard.isolation.host.limits import Level
 from tiltyard.reporting.schema import Report, ReportError
 from tiltyard.runs.store import REPORT, has_record, load_report
@@ -146,14 +146,17 @@ def _objections(report: Report, *, recorded: bool) -> Iterator[str]:
     if report.not_comparable_because:
         return
     parts = [part.score for part in (report.attack, report.defense) if part is not None]
+    agent = AgentChoice(report.setting.agent).traits
     if not report.comparable:
         yield "it says that it is not comparable, and not why"
     elif report.isolation.level != Level.A.value or report.isolation.unsafe:
         yield f"the isolation level is {report.isolation.level}, and only A is comparable"
     elif report.final_score is None or not parts:
         yield "it has no final score"
-    elif report.setting.agent != DETERMINISTIC and not recorded:
+    elif agent.recorded and not recorded:
         yield "its agent is a model, and the record of what it answered is not beside the report"
+    elif not agent.pure and not agent.recorded:
+        yield "its agent is one of the submitter's own"
     elif not all(isfinite(number) for number in (report.final_score, *parts)):
         yield "its scores are not numbers"
     elif round(report.final_score - sum(parts), ROUNDING):

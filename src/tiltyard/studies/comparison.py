@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from tiltyard.agents.choice import DETERMINISTIC
+from tiltyard.agents.choice import AgentChoice
 from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.episode.guardrail_runner import RemoteGuardrail
 from tiltyard.episode.sandbox_env import SandboxEnv
@@ -324,8 +324,9 @@ class _Side:
 
     def world(self) -> tuple[Scenario, Ruleset]:
         """Return where this run was played."""
-        if self._track == "offense" and self.run.report.setting.agent != DETERMINISTIC:
-            raise NotAgainError("the agent was a language model, which is not asked again")
+        agent = self.run.report.setting.agent
+        if self._track == "offense" and not AgentChoice(agent).traits.pure:
+            raise NotAgainError(f"the agent {agent} is not asked again: it may answer differently")
         if self._world is None:
             self._world = _world_of(self.run)
         return self._world

@@ -15,9 +15,10 @@ from msgspec import structs
 from tiltyard.agents.model.agent import NO_ACTION
 from tiltyard.benign import StagingError, Task, Trial, draw_suite, play
 from tiltyard.benign.trial import Watched
-from tiltyard.contracts.agent import Agent, AgentGoneError, OutOfRequestsError, within
+from tiltyard.contracts.agent import Agent, AgentGoneError, within
 from tiltyard.contracts.decision import Action
 from tiltyard.contracts.guardrail import GuardrailBase, MakeGuardrail
+from tiltyard.contracts.purse import OutOfRequestsError
 from tiltyard.contracts.trace import Event, Trace
 from tiltyard.episode.advance import MAX_CALLS_A_MESSAGE, advance, begin
 from tiltyard.episode.guardrail_runner import GuardrailGoneError, close_guardrail

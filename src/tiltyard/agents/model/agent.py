@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from tiltyard.agents.model.account import Account, Purse
+from tiltyard.agents.model.account import Account
 from tiltyard.agents.model.prompt import Mode, action_schema, conversation, repair, tool_list
 from tiltyard.agents.model.record import Answered, Record
 from tiltyard.agents.model.replies import (
@@ -17,7 +17,8 @@ from tiltyard.agents.model.replies import (
     read_reply,
     usage_of,
 )
-from tiltyard.contracts.agent import AgentGoneError, View
+from tiltyard.contracts.agent import AgentGoneError, AgentTraits, AgentUsage, View
+from tiltyard.contracts.purse import Purse
 from tiltyard.contracts.trace import NO_TRACE, Answer, OpenTurn
 from tiltyard.rulesets.ruleset import ModelRules
 from tiltyard.world.results import ToolCall
@@ -141,6 +142,8 @@ def _trial(mode: Mode) -> list[Any]:
 class ModelAgent:
     """A model at work on one part of a match."""
 
+    traits = AgentTraits(recorded=True, metered=True)
+
     def __init__(
         self,
         model: Model,
@@ -154,8 +157,32 @@ class ModelAgent:
         self.scope = scope
         self.purse = purse or Purse()
 
+    @property
+    def rules(self) -> ModelRules:
+        return self.model.rules
+
+    @property
+    def record_digest(self) -> str:
+        return self.model.record.digest
+
+    def usage(self) -> AgentUsage:
+        model, account = self.model, self.model.account
+        identity = model.record.identity
+        return AgentUsage(
+            model.name,
+            "" if identity is None else identity.server,
+            self.manner.name,
+            account.requests,
+            account.prompt_tokens,
+            account.completion_tokens,
+            account.cost,
+            account.repaired,
+            account.no_action,
+            account.refusals,
+            account.dropped_calls,
+        )
+
     def within(self, *names: str) -> "ModelAgent":
-        """Return the same model for another part of the match: there it is asked anew."""
         return ModelAgent(self.model, self.manner, names, self.purse)
 
     def paying_from(self, purse: Purse) -> "ModelAgent":
