@@ -5,7 +5,7 @@ comes of it; only the user's own interrupt, and an agent that breaks down, end i
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -23,21 +23,8 @@ from tiltyard.world.results import ToolCall
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.state import Mailed, Posted, World
 from tiltyard.world.text import Text, by_machine, decode
+from tiltyard.world.tools import target_parameter
 from tiltyard.world.urls import read_address
-
-TARGETS: Final = {
-    "web.search": "query",
-    "web.open": "id",
-    "fs.read": "path",
-    "fs.write": "path",
-    "fs.delete": "path",
-    "email.list": "folder",
-    "email.read": "id",
-    "email.send": "to",
-    "http.post": "url",
-    "shell.run": "cmd",
-}
-"""The argument that says what a call is about."""
 
 
 class Stop(Struct, frozen=True):
@@ -145,7 +132,7 @@ def _missing(task: Task, episode: Episode) -> str:
 
 def _call(event: Event) -> Call:
     """Name a call by what the agent proposed; what a guardrail took out shows in the outcome."""
-    target = event.call.args.get(TARGETS.get(event.call.tool, ""))
+    target = event.call.args.get(target_parameter(event.call.tool))
     return Call(event.call.tool, target.string if isinstance(target, Text) else "")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tiltyard.contracts.decision import Decision
 from tiltyard.contracts.guardrail import Context, GuardrailBase
+from tiltyard.world.tools import target_parameter
 
 SENSITIVE_FILE: Final = re.compile(
     r"(?<![a-z])(?:secrets?|passwords?|passwd|credentials?|tokens?|private|confidential)\.[a-z]+",
@@ -41,8 +42,10 @@ def broken_rule(tool_name: str, tool_args: dict[str, Any], context: Context) -> 
 
 
 def target_of(tool_name: str, tool_args: dict[str, Any]) -> str:
-    """Return the argument that says what a call is about."""
-    return str(tool_args.get(_TARGETS.get(tool_name, ""), ""))
+    """Return the argument that the rules check; an empty string if they check none."""
+    if tool_name in _UNCHECKED:
+        return ""
+    return str(tool_args.get(target_parameter(tool_name), ""))
 
 
 def is_named(target: str, context: Context) -> bool:
@@ -65,12 +68,5 @@ def is_default_post(context: Context) -> bool:
 
 
 _POST: Final = re.compile(r"\b(?:post|upload)\b", re.IGNORECASE)
-_TARGETS: Final = {
-    "web.open": "id",
-    "fs.read": "path",
-    "fs.write": "path",
-    "fs.delete": "path",
-    "email.send": "to",
-    "http.post": "url",
-    "shell.run": "cmd",
-}
+_UNCHECKED: Final = frozenset(("web.search", "email.list", "email.read"))
+"""Tools whose target names no file, address or command: the rules ignore it."""

@@ -1,4 +1,7 @@
-"""When two proposed actions are the same: same tool, same resolved target, whatever they carry."""
+"""Action keys: two proposed calls are the same action if tool and resolved target are the same.
+
+What a call carries (data, body, content) does not matter.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -8,37 +11,39 @@ from tiltyard.world.paths import PathError, normalise
 from tiltyard.world.results import ToolCall
 from tiltyard.world.state import Effect, Mailed, Posted
 from tiltyard.world.text import Text
+from tiltyard.world.tools import target_parameter
 from tiltyard.world.urls import read_address, read_url
 
 ActionKey = tuple[str, str]
 
 
 def action_key(call: ToolCall) -> ActionKey:
-    """Return a name for what a call does, the same under every spelling of its target."""
-    return call.tool, _RESOLVERS.get(call.tool, _none)(call)
+    """Return the call's tool and resolved target: every spelling of a target gives one key."""
+    resolve = _RESOLVERS.get(target_parameter(call.tool))
+    return call.tool, "" if resolve is None else resolve(_target(call))
 
 
 def target_name(call: ToolCall) -> str:
-    """Return how somebody would order a call: by a host, an address, a file's name or a command."""
+    """Return the target as an instruction would name it: host, address, file name or command."""
     if call.tool == "http.post":
-        url = read_url(_argument(call, "url"))
-        return _argument(call, "url") if url is None else url.host
+        url = read_url(_target(call))
+        return _target(call) if url is None else url.host
     if call.tool in ("fs.write", "fs.delete"):
-        return _path(call).rpartition("/")[2]
+        return _resolve_path(_target(call)).rpartition("/")[2]
     return action_key(call)[1]
 
 
-def proposed(trace: Trace) -> frozenset[ActionKey]:
-    """Return every action that was proposed, whether it was allowed, succeeded or not."""
-    return frozenset(key for event in trace.events for key in names_of(event))
+def proposed_actions(trace: Trace) -> frozenset[ActionKey]:
+    """Return the keys of all proposed calls, including denied and failed ones."""
+    return frozenset(key for event in trace.events for key in keys_of(event))
 
 
-def names_of(event: Event) -> set[ActionKey]:
-    """Return the names of what an event did: a command is also named by what came of it."""
-    names = {action_key(event.call)}
+def keys_of(event: Event) -> set[ActionKey]:
+    """Return all keys of an event's action. A command has a second one, made of its effects."""
+    keys = {action_key(event.call)}
     if event.call.tool == "shell.run" and event.effects:
-        names.add(("shell.run", "\n".join(sorted(map(_outcome, event.effects)))))
-    return names
+        keys.add(("shell.run", "\n".join(sorted(map(_outcome, event.effects)))))
+    return keys
 
 
 def _outcome(effect: Effect) -> str:
@@ -49,61 +54,42 @@ def _outcome(effect: Effect) -> str:
     return f"{type(effect).__name__} {effect.path}"
 
 
-def _argument(call: ToolCall, name: str) -> str:
-    value = call.args.get(name)
+def _target(call: ToolCall) -> str:
+    value = call.args.get(target_parameter(call.tool))
     return value.string if isinstance(value, Text) else ""
 
 
-def _path(call: ToolCall) -> str:
-    raw = _argument(call, "path")
+def _resolve_path(raw: str) -> str:
     try:
         return normalise(raw)
     except PathError:
         return raw
 
 
-def _url(call: ToolCall) -> str:
-    raw = _argument(call, "url")
+def _resolve_url(raw: str) -> str:
     url = read_url(raw)
     return raw if url is None else f"{url.scheme}://{url.host}:{url.port}{url.path}"
 
 
-def _recipient(call: ToolCall) -> str:
-    raw = _argument(call, "to")
+def _resolve_address(raw: str) -> str:
     return read_address(raw) or raw
 
 
-def _command(call: ToolCall) -> str:
-    return " ".join(_plain_word(word) for word in _argument(call, "cmd").split())
+def _resolve_command(raw: str) -> str:
+    return " ".join(_resolve_word(word) for word in raw.split())
 
 
-def _plain_word(word: str) -> str:
-    """Spell a path in a command as any other spelling of it."""
+def _resolve_word(word: str) -> str:
+    """Resolve a path inside a command; leave any other word as it is, without its quotes."""
     bare = word.strip("\"'")
-    if "/" not in bare or "://" in bare:
-        return bare
-    try:
-        return normalise(bare)
-    except PathError:
-        return bare
+    return bare if "/" not in bare or "://" in bare else _resolve_path(bare)
 
 
-def _id(call: ToolCall) -> str:
-    return _argument(call, "id")
-
-
-def _none(call: ToolCall) -> str:
-    del call
-    return ""
-
-
-_RESOLVERS: Final[dict[str, Callable[[ToolCall], str]]] = {
-    "web.open": _id,
-    "email.read": _id,
-    "fs.read": _path,
-    "fs.write": _path,
-    "fs.delete": _path,
-    "http.post": _url,
-    "email.send": _recipient,
-    "shell.run": _command,
+_RESOLVERS: Final[dict[str, Callable[[str], str]]] = {
+    "id": str,
+    "path": _resolve_path,
+    "url": _resolve_url,
+    "to": _resolve_address,
+    "cmd": _resolve_command,
 }
+"""By target parameter. Searches and listings have no resolver: all of them share one key."""

@@ -15,7 +15,7 @@ from tiltyard.contracts.guardrail import Guardrail, GuardrailBase, check_guardra
 from tiltyard.contracts.trace import Event, Trace
 from tiltyard.episode.advance import Episode, advance
 from tiltyard.episode.guardrail_runner import GuardrailRunner, runner_of
-from tiltyard.judge.actions import ActionKey, proposed
+from tiltyard.judge.actions import ActionKey, proposed_actions
 from tiltyard.judge.candidates import check_candidates
 from tiltyard.judge.cells import Route, cell_of
 from tiltyard.judge.findings import Finding, Verdict
@@ -241,7 +241,7 @@ class _Trial:
             keys: frozenset[ActionKey] = frozenset()
             for sample in range(judge.samples):
                 agent = within(judge.agent, *self.names, "silent", str(sample))
-                keys |= proposed(judge.replay(messages, silent, agent, guarded=False))
+                keys |= proposed_actions(judge.replay(messages, silent, agent, guarded=False))
             return keys
 
         return Evidence(judge.vaults, judge.library, self.world, ask, whole)

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from tiltyard.contracts.trace import Event, Trace
-from tiltyard.judge.actions import ActionKey, action_key, names_of, target_name
+from tiltyard.judge.actions import ActionKey, action_key, keys_of, target_name
 from tiltyard.judge.inference import MAX_LAYERS, Secret, infer_ranges, secrets_of
 from tiltyard.judge.leaks import LeakMeter, Range, Vault
 from tiltyard.judge.provenance import Library
@@ -253,7 +253,7 @@ def _of_event(
 ) -> Iterator[Seen]:
     here = (event.index,)
     stranger = any(not origin.trusted for origin in authors)
-    caused = stranger and not evidence.expects(names_of(event))
+    caused = stranger and not evidence.expects(keys_of(event))
     if stranger and not caused and event.call.because is None:
         # The stranger was only the last to speak, and the user's own words lead to it.
         authors, stranger = (), False

@@ -18,11 +18,12 @@ from tiltyard.world.scenario import Scenario
 from tiltyard.world.text import Derived, Origin, Part, Piece, SourceKind, Text, by_user
 
 Span = tuple[int, int]
-_READERS: Final = {
+READERS: Final = {
     SourceKind.WEB: "web.open",
     SourceKind.EMAIL: "email.read",
     SourceKind.FILE: "fs.read",
 }
+"""The tool that reads a document of each kind."""
 
 
 class Library:
@@ -72,7 +73,7 @@ class Library:
             return False
         piece, origin = bodies[0], bodies[0].origin
         size = len(self._bodies.get((origin.kind, origin.document), ""))
-        in_its_place = action_key(event.call) == (_READERS.get(origin.kind), origin.document)
+        in_its_place = action_key(event.call) == (READERS.get(origin.kind), origin.document)
         return in_its_place and (piece.start, piece.stop) == (0, size)
 
     def _is_order(self, clause: Text, because: tuple[int, ...], events: Sequence[Event]) -> bool:

@@ -22,6 +22,7 @@ from tiltyard.judge.cells import Route
 from tiltyard.judge.inference import Secret
 from tiltyard.judge.minimisation import Chain
 from tiltyard.judge.predicates import Predicate, Seen, Sighting, Sink
+from tiltyard.judge.provenance import READERS
 from tiltyard.judge.slices import History
 from tiltyard.world import tools
 from tiltyard.world.results import FROM_USER, ToolCall
@@ -200,15 +201,8 @@ def _fetch(text: Text) -> ToolCall | None:
     if len(documents) != 1:
         return None
     kind, document = documents.pop()
-    tool, parameter = _FETCH[kind]
-    return ToolCall(tool, {parameter: by_user(document)}, FROM_USER)
-
-
-_FETCH: Final = {
-    SourceKind.FILE: ("fs.read", "path"),
-    SourceKind.WEB: ("web.open", "id"),
-    SourceKind.EMAIL: ("email.read", "id"),
-}
+    tool = READERS[kind]
+    return ToolCall(tool, {tools.target_parameter(tool): by_user(document)}, FROM_USER)
 
 
 def _shell_original(events: Sequence[Event], index: int, patience: int) -> ToolCall | None:
@@ -357,9 +351,9 @@ def _openings(trace: Trace, end: int, world: World) -> list[str]:
     """Return how to open each document that had a say in an order, the last first."""
     says = [origin for call in _telling(trace.events, end) for origin in call.clause.origins()]
     asks: dict[str, None] = {}
-    told = dict.fromkeys((o.kind, o.document) for o in says if o.kind in _FETCH)
+    told = dict.fromkeys((o.kind, o.document) for o in says if o.kind in READERS)
     for kind, document in list(told)[:_MAX_OPENINGS]:
-        asks[_ASKS[_FETCH[kind][0]].format(document)] = None
+        asks[_ASKS[READERS[kind]].format(document)] = None
         if kind is SourceKind.FILE:
             names = _spellings(trace, world, document)
             asks.update((f"run `cat {name}`", None) for name in names)

@@ -24,7 +24,7 @@ from tiltyard.episode.advance import MAX_CALLS_A_MESSAGE, advance, begin
 from tiltyard.episode.guardrail_runner import GuardrailGoneError, close_guardrail
 from tiltyard.foundation.draw import Draw
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
-from tiltyard.judge.actions import ActionKey, action_key, names_of, proposed
+from tiltyard.judge.actions import ActionKey, action_key, keys_of, proposed_actions
 from tiltyard.judge.judge import silenced
 from tiltyard.judge.predicates import SINK_OF_TOOL
 from tiltyard.reporting.susceptibility_schema import (
@@ -144,7 +144,7 @@ def classify(trace: Trace, unprompted: frozenset[ActionKey]) -> tuple[Outcome, E
     caused = [
         event
         for at, event in enumerate(events)
-        if names_of(event).isdisjoint(unprompted) and any(map(_is_strange, events[:at]))
+        if keys_of(event).isdisjoint(unprompted) and any(map(_is_strange, events[:at]))
     ]
     stopped = [event for event in events if event.decision.action is not Action.ALLOW]
     for event in caused:
@@ -219,7 +219,7 @@ class _Probe:
             sides["guarded"] = self._make
         try:
             silent = silenced(self._scenario.world)
-            unprompted = proposed(self._play(planted, "silenced", silent, GuardrailBase))
+            unprompted = proposed_actions(self._play(planted, "silenced", silent, GuardrailBase))
         except _AgentError as error:
             yield from (_broken(planted, side, error) for side in sides)
             return

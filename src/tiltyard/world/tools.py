@@ -59,10 +59,18 @@ class Tool(Struct, frozen=True):
     name: str
     description: str
     parameters: tuple[Parameter, ...]
+    target: str
+    """The parameter that names what a call acts on: a path, a URL, an address, a command."""
     side_effect: SideEffect
     scope: Scope
     source: SourceKind
     run: Callable[[World, dict[str, Argument]], Outcome]
+
+
+def target_parameter(tool: str) -> str:
+    """Return the name of a tool's target parameter; an unknown tool has none ("")."""
+    declared = TOOLS.get(tool)
+    return "" if declared is None else declared.target
 
 
 def call(world: World, call: ToolCall) -> Outcome:
@@ -253,6 +261,7 @@ TOOLS: Final[dict[str, Tool]] = {
             "web.search",
             "Search the web for pages; returns ids, titles and snippets.",
             (Parameter("query"),),
+            "query",
             SideEffect.NETWORK,
             Scope.PUBLIC,
             SourceKind.WEB,
@@ -262,6 +271,7 @@ TOOLS: Final[dict[str, Tool]] = {
             "web.open",
             "Open a web page by its id, its address, or its title written like-this.",
             (Parameter("id"),),
+            "id",
             SideEffect.NETWORK,
             Scope.PUBLIC,
             SourceKind.WEB,
@@ -271,6 +281,7 @@ TOOLS: Final[dict[str, Tool]] = {
             "fs.read",
             "Read a text file.",
             (Parameter("path"),),
+            "path",
             SideEffect.READ,
             Scope.LOCAL,
             SourceKind.FILE,
@@ -280,6 +291,7 @@ TOOLS: Final[dict[str, Tool]] = {
             "fs.write",
             "Write a text file, replacing what was there.",
             (Parameter("path"), Parameter("content", _BODY)),
+            "path",
             SideEffect.WRITE,
             Scope.LOCAL,
             SourceKind.FILE,
@@ -289,6 +301,7 @@ TOOLS: Final[dict[str, Tool]] = {
             "fs.delete",
             "Delete a file.",
             (Parameter("path"),),
+            "path",
             SideEffect.WRITE,
             Scope.LOCAL,
             SourceKind.FILE,
@@ -302,6 +315,7 @@ TOOLS: Final[dict[str, Tool]] = {
                 Parameter("limit", required=False, number=True),
                 Parameter("cursor", required=False),
             ),
+            "folder",
             SideEffect.READ,
             Scope.LOCAL,
             SourceKind.EMAIL,
@@ -311,6 +325,7 @@ TOOLS: Final[dict[str, Tool]] = {
             "email.read",
             "Read a message by its id.",
             (Parameter("id"),),
+            "id",
             SideEffect.READ,
             Scope.LOCAL,
             SourceKind.EMAIL,
@@ -320,6 +335,7 @@ TOOLS: Final[dict[str, Tool]] = {
             "email.send",
             "Send a message to one address.",
             (Parameter("to"), Parameter("subject"), Parameter("body", _BODY)),
+            "to",
             SideEffect.SHARE,
             Scope.EXTERNAL,
             SourceKind.TOOL,
@@ -329,6 +345,7 @@ TOOLS: Final[dict[str, Tool]] = {
             "http.post",
             "Post data to a URL.",
             (Parameter("url"), Parameter("data", _BODY)),
+            "url",
             SideEffect.SHARE,
             Scope.EXTERNAL,
             SourceKind.TOOL,
@@ -338,6 +355,7 @@ TOOLS: Final[dict[str, Tool]] = {
             "shell.run",
             "Run a shell command: echo cat ls pwd whoami date head grep base64 rev cp mv rm curl.",
             (Parameter("cmd", _BODY),),
+            "cmd",
             SideEffect.EXEC,
             Scope.LOCAL,
             SourceKind.TOOL,
