@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
+from tiltyard.foundation.printable import printable
+
 
 class LocalModelError(Exception):
     """There is no local model to be had, and why."""
@@ -92,7 +94,7 @@ class LocalServer:
         size = os.fstat(self._output).st_size
         said = os.pread(self._output, _KEPT_BYTES, max(0, size - _KEPT_BYTES))
         lines = said.decode("utf-8", "replace").splitlines()
-        return "\n".join("".join(filter(str.isprintable, line)) for line in lines[-_KEPT_LINES:])
+        return printable("\n".join(lines[-_KEPT_LINES:]), keep="\n", replacement="")
 
     def _start(self, library: Path, weights: Path) -> subprocess.Popen[bytes]:
         self._owner = os.getpid()

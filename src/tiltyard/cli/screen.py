@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from tiltyard.foundation.printable import printable
 from tiltyard.reporting.schema import Segment
 from tiltyard.runs.store import REPORT
 
@@ -23,6 +24,7 @@ _OPENS, _CLOSES = (
     "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}",
     "\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}",
 )
+_BRACKETS: Final = (_OPENS, _CLOSES)
 _COLOURS: Final = {
     "user": "green",
     "machine": "dim",
@@ -83,18 +85,12 @@ def waiting(for_what: str) -> AbstractContextManager[object]:
 
 def shown(text: object) -> str:
     """Return a stranger's text as one line that can be printed anywhere."""
-    return "".join(map(_spelled, str(text)))
+    return printable(text, spell_out=_BRACKETS)
 
 
 def shown_lines(text: str) -> str:
     """Return a stranger's text in its own lines."""
-    return "\n".join(map(shown, text.split("\n")))
-
-
-def _spelled(char: str) -> str:
-    if char.isprintable() and char not in {_OPENS, _CLOSES}:
-        return char
-    return char.encode("unicode_escape").decode("ascii")
+    return printable(text, keep="\n", spell_out=_BRACKETS)
 
 
 def shown_segments(segments: Sequence[Segment]) -> Text:

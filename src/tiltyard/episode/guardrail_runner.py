@@ -152,8 +152,8 @@ def _checked(decision: object) -> Decision:
         action = Action(str(decision.action).lower())
     except ValueError:
         reason = f"unknown action {str(decision.action)[:50]!r}"
-        return Decision(Action.DENY, printable(reason), None, Fault.NOT_A_DECISION)
-    reason = printable(str(decision.reason))
+        return Decision(Action.DENY, normalize_reason(reason), None, Fault.NOT_A_DECISION)
+    reason = normalize_reason(str(decision.reason))
     if action is not Action.SANITIZE:
         return Decision(action, reason)
     sanitized = decision.sanitized_args
@@ -176,17 +176,19 @@ def _describe(error: BaseException) -> str:
             place = f" ({code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
         trace = trace.tb_next
     try:
-        return printable(f"{type(error).__name__}: {error}{place}")
+        return normalize_reason(f"{type(error).__name__}: {error}{place}")
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - even an exception's text is the author's code
-        return printable(type(error).__name__)
+        return normalize_reason(type(error).__name__)
 
 
-def printable(reason: str) -> str:
-    """Cut a stranger's words to size, make them valid Unicode, and take addresses out.
+def normalize_reason(reason: str) -> str:
+    """Return a guardrail's words so that they can go into a trace.
 
-    Where an object lies in memory differs from run to run, and a trace must not.
+    Cuts them to `MAX_REASON_CHARS`, makes them valid Unicode and removes memory addresses, which
+    would differ from run to run. Traces are hashed, so control characters stay: use `printable` to
+    show a reason.
     """
     clean = reason[:MAX_REASON_CHARS].encode("utf-8", "replace").decode("utf-8")
     return _ADDRESS.sub("0x...", clean)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tiltyard.foundation.printable import printable
 from tiltyard.submissions.archive import Archive
 from tiltyard.submissions.directory import Walk, check_fresh, opened, read_within, write
 from tiltyard.submissions.names import LEFT_OUT, LIMITS, Limits, Names, SubmissionError, show, utf8
@@ -138,4 +139,4 @@ def _name_of(path: Path) -> str:
     """Return a name that can be printed anywhere."""
     name = os.path.basename(os.path.abspath(path))  # noqa: PTH100, PTH119 - `.` has no name
     stem = re.sub(r"\.(py|zip)\Z", "", name, flags=re.IGNORECASE)
-    return "".join(char if char.isprintable() else "_" for char in stem)[:100] or "submission"
+    return printable(stem, replacement="_")[:100] or "submission"

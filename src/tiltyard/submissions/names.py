@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from tiltyard.foundation.printable import printable
+
 LEFT_OUT: Final = frozenset(
     {
         ".DS_Store",
@@ -123,9 +125,8 @@ def is_left_out(path: str) -> bool:
 
 
 def show(name: object) -> str:
-    """Write a stranger's name so that it cannot disturb a terminal."""
-    text = str(name)
-    return repr(text if len(text) <= 100 else text[:97] + "...")[1:-1]
+    """Return a submission's file name, or another word of its author, for an error message."""
+    return printable(name, limit=100)
 
 
 def utf8(name: bytes) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from tiltyard.agents.model.record import Answered
 from tiltyard.contracts.agent import AgentGoneError
+from tiltyard.foundation.printable import printable
 
 KEY_VARIABLE: Final = "OPENAI_API_KEY"
 ADDRESS_VARIABLE: Final = "OPENAI_BASE_URL"
@@ -117,8 +118,7 @@ class Endpoint:
 
     def _told(self, text: str) -> str:
         """Return a stranger's words as part of a sentence."""
-        told = self._without_key(text)[:_MAX_WORDS]
-        return "".join(c if c.isprintable() else " " for c in told)
+        return printable(self._without_key(text)[:_MAX_WORDS], replacement=" ")
 
     def _without_key(self, text: str) -> str:
         """Return a text without the key, which some endpoints repeat."""

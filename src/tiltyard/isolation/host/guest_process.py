@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from tiltyard.foundation.printable import printable
 from tiltyard.isolation.host.limits import JailError
 
 END_SECONDS: Final = 30
@@ -67,7 +68,8 @@ class Guest:
     def output(self) -> str:
         """Return what the guest printed: the beginning and the end, safe to show."""
         said = self._read_output() if self._said is None else self._said
-        return "".join(map(_harmless, said.decode("utf-8", "replace")))
+        text = said.decode("utf-8", "replace")
+        return printable(text, keep="\n\t", replacement="\N{REPLACEMENT CHARACTER}")
 
     def wait(self, seconds: float) -> bool:
         """Wait until the guest has ended by itself; False if it has not."""
@@ -122,10 +124,3 @@ def poll(descriptor: int, seconds: float) -> bool:
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     return bool(waiting.poll(seconds * 1000))
-
-
-def _harmless(character: str) -> str:
-    """Keep a stranger's output from moving the cursor of whoever reads it."""
-    return (
-        character if character.isprintable() or character in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-    )

@@ -19,7 +19,7 @@ import msgspec
 
 from tiltyard.contracts.decision import ALLOWED, Action, Decision, Fault
 from tiltyard.contracts.trace import NO_TRACE, Event, OpenTurn, Trace
-from tiltyard.episode.guardrail_runner import RemoteGuardrail, printable
+from tiltyard.episode.guardrail_runner import RemoteGuardrail, normalize_reason
 from tiltyard.isolation.host.session import GuestError, Session
 from tiltyard.isolation.wire import (
     Begin,
@@ -270,7 +270,7 @@ class JailedRunner:
         """Return a guest's decision, believed as far as it is one."""
         if told.action == Action.ALLOW and not told.reason and told.fault is None:
             return ALLOWED
-        reason = printable(told.reason)
+        reason = normalize_reason(told.reason)
         try:
             action, fault = Action(told.action), None if told.fault is None else Fault(told.fault)
         except ValueError:
@@ -284,7 +284,7 @@ class JailedRunner:
 
     def _remember(self, faults: list[str]) -> None:
         room = MAX_FAULTS_KEPT - len(self.faults)
-        self.faults += (printable(fault) for fault in faults[:room])
+        self.faults += (normalize_reason(fault) for fault in faults[:room])
 
 
 def _again(trace: Trace, turns: int) -> list[Note]:

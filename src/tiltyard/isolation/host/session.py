@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from tiltyard.episode.guardrail_runner import GuardrailGoneError, printable
+from tiltyard.episode.guardrail_runner import GuardrailGoneError, normalize_reason
 from tiltyard.isolation.wire import (
     Channel,
     Failed,
@@ -153,8 +153,8 @@ class Session:
         if isinstance(answer, Failed):
             if answer.stage not in _STAGES:
                 raise self.failed("failed at no known stage", call)
-            said = printable(answer.message[:500])
-            told = "\n".join(map(printable, answer.traceback[:10_000].split("\n")))
+            said = normalize_reason(answer.message[:500])
+            told = "\n".join(map(normalize_reason, answer.traceback[:10_000].split("\n")))
             raise self._error(answer.stage, said, call, told)
         return answer
 
