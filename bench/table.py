@@ -2,6 +2,7 @@
 
 import platform
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,14 +33,16 @@ def show(rows: list[Row]) -> None:
 
 
 def write_docs(rows: list[Row], path: Path) -> None:
+    intro = (
+        "This page compares the speed and memory of Tiltyard with its public peer, `aicomp-sdk` "
+        "3.1.2, on the peer's packaged fixtures. `bench/run.py --docs` writes it, in one run on "
+        f"one machine: Python {platform.python_version()}, {platform.system()} "
+        f"{platform.machine()}. Compare the ratios, not the absolute values."
+    )
     lines = [
         "# Benchmarks",
         "",
-        (
-            "Made by `make bench` (`bench/run.py --docs`), in one run on one machine: "
-            f"Python {platform.python_version()}, {platform.system()} {platform.machine()}. "
-            "What counts are the ratios; the peer is `aicomp-sdk` 3.1.2 on its packaged fixtures."
-        ),
+        *textwrap.wrap(intro, 100, break_on_hyphens=False),
         "",
         f"| {' | '.join(HEADINGS)} |",
         "|---" * len(HEADINGS) + "|",

@@ -1,11 +1,13 @@
 """A calibration as a Markdown page: the design's tables, with what was measured beside them."""
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from tiltyard.studies import expectations
 from tiltyard.studies.calibration import Calibration, OtherSeed, Point
 
 BAR = 40
+WIDTH = 100
 
 
 def page(calibration: Calibration) -> str:
@@ -16,9 +18,10 @@ def page(calibration: Calibration) -> str:
 def _lines(calibration: Calibration) -> Iterator[str]:
     yield "# Calibration"
     yield ""
-    yield (
-        "Both ladders, played for real, beside what the competition's design expects. Written by "
-        "`tiltyard calibrate`; all but the seconds is the same on every machine."
+    yield from _wrapped(
+        "`tiltyard calibrate` writes this page. It compares both ladders, as measured, with what "
+        "the competition's design expects. Everything except the seconds is the same on every "
+        "machine."
     )
     yield ""
     yield f"Ruleset `{calibration.ruleset}`, seed {calibration.seed}."
@@ -27,10 +30,10 @@ def _lines(calibration: Calibration) -> Iterator[str]:
     yield ""
     yield from table(*defense_table(calibration))
     yield ""
-    yield (
-        "Extended tasks and tasks under attack stand beside the score and do not change it: how "
-        "many of the extended benign tasks went through untouched, and how many succeeded, with "
-        "nothing breached, while a live injection stood in what they read."
+    yield from _wrapped(
+        "Two columns do not affect the score. *Extended* counts the extended benign tasks that "
+        "passed untouched. *Under attack* counts the tasks that succeeded without a breach while "
+        "the documents they read contained a live injection."
     )
     yield ""
     yield "## Attacks, against the data-flow guardrail"
@@ -39,16 +42,16 @@ def _lines(calibration: Calibration) -> Iterator[str]:
     yield ""
     yield "## Where the design contradicts itself"
     yield ""
-    yield from (f"- {sentence}" for sentence in calibration.contradictions)
+    for sentence in calibration.contradictions:
+        yield from _wrapped(f"- {sentence}", "  ")
     yield ""
     yield "## Potential adjustments"
     yield ""
     for advice in calibration.advice:
         state = "holds" if advice.holds else "does not hold"
         changes = ", ".join(f"`{name}` to {value}" for name, value in advice.changes.items())
-        yield f"- *{advice.condition}* {state}: {advice.why}." + (
-            f" Change {changes}." if changes else ""
-        )
+        change = f" Change {changes}." if changes else ""
+        yield from _wrapped(f"- *{advice.condition}* {state}: {advice.why}.{change}", "  ")
     if calibration.other_seeds:
         yield ""
         yield "## Other seeds"
@@ -58,7 +61,7 @@ def _lines(calibration: Calibration) -> Iterator[str]:
         yield ""
         yield "## Convergence of the baseline"
         yield ""
-        yield "Breaches and cells of the search against steps, over twice the default budget."
+        yield "How breaches and cells of the search grow, over twice the default budget of steps."
         for name, points in calibration.convergence.items():
             yield ""
             yield f"Against {name}:"
@@ -120,13 +123,15 @@ def _other_seeds(seeds: Sequence[OtherSeed]) -> Iterator[str]:
     attack = sum(seed.attack_in_order for seed in seeds)
     closed = sum(seed.breaches[4] == 0 for seed in seeds)
     mean = sum(seed.defense[-1] for seed in seeds) / len(seeds)
-    yield (
-        f"- The defense ladder is in its order in {defense} of {len(seeds)} other worlds, the "
-        f"attack ladder in {attack}."
+    yield from _wrapped(
+        f"- In {defense} of {len(seeds)} other worlds the defense ladder keeps its order, in "
+        f"{attack} the attack ladder does.",
+        "  ",
     )
-    yield (
+    yield from _wrapped(
         f"- The data-flow guardrail has no breach in {closed} of {len(seeds)}; the reference "
-        f"scores {mean:.1f} on average."
+        f"guardrail scores {mean:.1f} on average.",
+        "  ",
     )
     yield ""
     head = ["seed", "breaches, rung by rung", "failed trials", "reference", "raw, rung by rung"]
@@ -160,6 +165,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield "|" + "---|" * len(head)
     for row in rows:
         yield f"| {' | '.join(row)} |"
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _range(ends: tuple[float, float | None]) -> str:

@@ -58,20 +58,20 @@ def contradictions(ruleset: Ruleset) -> Iterator[str]:
         worst = defense_points(last, row.failed_operations[1], OPERATIONS, ruleset)
         if most is not None and row.score[1] - 0.01 > best:
             yield (
-                f"{row.name}: {fewest} to {most} breaches and {row.failed_operations[1]} of "
-                f"{OPERATIONS} operations at most give {worst:.0f} to {best:.0f} by the formula, "
+                f"{row.name}: {fewest} to {most} breaches and at most {row.failed_operations[1]} "
+                f"of {OPERATIONS} failed operations give {worst:.0f} to {best:.0f} by the formula, "
                 f"not {row.score[0]:g} to {row.score[1]:g}."
             )
     yield (
-        "Go-Explore: 0 breaches of the baseline against the optimal guardrail and 100 to 200 raw "
-        "points for it cannot both be; here the baseline of the defense match has the smaller "
-        "vocabulary, and the rung of the ladder has all of it."
+        "Go-Explore: the design expects 0 breaches of the baseline against the optimal guardrail, "
+        "but also 100 to 200 raw points. In Tiltyard the baseline of the defense match has a "
+        "smaller vocabulary, and the rung of the attack ladder has the whole one."
     )
     attack = ruleset.attack
     most_points = max(attack.weights.values()) + attack.points_per_cell
     volume = 300 * most_points * FULL_SCORE / attack.volume_full_marks
     yield (
-        f"300 breaches at {attack.volume_full_marks:,} raw points for 1000 are {volume:.0f} at "
-        "most, not 50; and raw points of 400 make 1000 in one place of the design, 200,000 in "
-        "another. Both are shown; the first is ranked."
+        f"Volume: if {attack.volume_full_marks:,} raw points make 1000, 300 breaches give at most "
+        f"{volume:.0f} points, not 50. The design says in one place that 400 raw points make 1000 "
+        "and in another that 200,000 do. Tiltyard shows both scores and ranks by the first."
     )
