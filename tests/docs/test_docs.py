@@ -1,8 +1,11 @@
-"""What the documents show is run: every snippet and every command, page by page, in order.
+"""Run every snippet and every command of the documents, page by page, in order.
 
-A page has a directory of its own, with the examples and the fixtures in it. A block with a file's
-name for its title is written there; one titled "prints" must stand in what the block before it
-printed, line by line, where `…` is anything. A command that is followed by `# ends with 2` does.
+Each page runs in its own directory, which contains the examples and the fixtures. The test writes
+a block whose title is a file name to that file. It looks for each line of a block titled "prints"
+in the output of the block before it, where `…` matches anything. A comment such as `# ends with 2`
+after a command gives its exit code.
+
+Other tests check links, commands within sentences, the length of lines, and the glossary.
 """
 
 import importlib
@@ -24,12 +27,21 @@ from tiltyard.rulesets.ruleset import load_ruleset
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+PROSE: Final = [*PAGES, ROOT / "CHANGELOG.md", *sorted(ROOT.glob("examples/*/README.md"))]
+WIDTH: Final = 100
+VOCABULARY: Final = (
+    *("World", "Scenario", "Tool", "ToolCall", "Agent", "Guardrail", "Decision", "Episode"),
+    *("Event", "Trace", "Step", "Predicate", "Finding", "Core", "Cell", "Route", "Breach", "Raw"),
+    *("Score", "Submission", "Track", "Match", "Budget", "Ruleset", "Run", "Report", "Opponent"),
+    *("Canary", "Rotation", "Counterfactual", "Benign trial", "False positive", "Comparable"),
+    *("Practice", "Official", "Key", "League", "Level"),
+)
 NEEDED: Final = ("examples", "fixtures", "docs/season")
-"""What a reader of a page has at hand."""
+"""Directories that a page's commands may use."""
 KNOWN: Final = {"make", "tiltyard"}
-"""Commands that may stand in a page."""
+"""Commands that a page may contain."""
 SHOWN: Final = {"json", "text", "toml"}
-"""Languages of blocks that are not run."""
+"""Languages of blocks that the tests do not run."""
 _BLOCK: Final = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _ENDS: Final = re.compile(r"ends with (\d+)")
 
@@ -55,7 +67,7 @@ def is_run(page: Path) -> bool:
 
 @contextmanager
 def workshop() -> Iterator[Path]:
-    """Give a directory in which a page can be followed, and that is gone afterwards."""
+    """Create a temporary directory with everything that a page's commands need."""
     with tempfile.TemporaryDirectory(prefix="tiltyard-docs-") as name:
         place = Path(name)
         place.chmod(0o755)  # a guest at level B is another user
@@ -87,7 +99,7 @@ def lines(text: str) -> Iterator[str]:
 
 
 def run_line(where: str, line: str, place: Path) -> str:
-    """Run a command; of `make`, which runs this, only see that it knows the target."""
+    """Run a command. For `make`, only check that the target exists: `make test` runs this."""
     command, _, comment = line.partition(" #")
     word, *rest = command.split()
     assert word in KNOWN, f"{where}: do not know how to run {command}"
@@ -113,7 +125,7 @@ def follow(where: str, words: list[str], place: Path, code: int = 0) -> str:
 
 
 def assert_prints(block: Block, printed: str) -> None:
-    """See that every line of a block was printed, in that order."""
+    """Check that every line of a block was printed, in that order."""
     left = iter([squeezed(line) for line in printed.splitlines()])
     for line in filter(None, map(squeezed, block.text.splitlines())):
         wanted = re.compile(".*".join(re.escape(part.strip()) for part in line.split("…")))
@@ -135,7 +147,7 @@ def test_what_a_page_says_is_printed_is_looked_for() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_no_block_is_overlooked(page: Path) -> None:
-    """A fence that is indented, or in a language that nobody knows, would not be run."""
+    """The tests would not run an indented block, or one in an unknown language."""
     text = page.read_text(encoding="utf-8")
     fences = re.findall(r"^[ \t>]*(?:```|~~~).*$", text, re.MULTILINE)
     opened = fences[::2]
@@ -154,6 +166,46 @@ def test_following_a_page_leaves_nothing_in_the_repository() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_line_is_too_long(page: Path) -> None:
+    found = long_lines(page.read_text(encoding="utf-8"))
+    where = [f"{page.relative_to(ROOT)}:{number}: {length}" for number, length in found]
+    assert not where, f"wrap these lines at {WIDTH} characters: {where}"
+
+
+def long_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Yield number and length of each long line, except tables, code and link definitions."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("```"):
+            fenced = not fenced
+        is_exempt = fenced or line.startswith("|") or re.match(r"\[[^\]]+\]: ", line)
+        if len(line) > WIDTH and not is_exempt:
+            yield number, len(line)
+
+
+def test_long_lines_are_found_outside_tables_and_code() -> None:
+    long = "x " * 51
+    assert [*long_lines(f"{'x' * 100}\n{long}\n")] == [(2, 102)]
+    assert not [*long_lines(f"| {long} |\n\n```text\n{long}\n```\n\n[a]: {long}\n")]
+    assert [*long_lines(f"```\n{long}\n```\n{long}\n<p>{long}</p>")] == [(4, 102), (5, 109)]
+
+
+def test_the_glossary_defines_every_term_once() -> None:
+    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r"^### (.+)\n\n\w", text, re.MULTILINE)
+    assert len(terms) == len({*terms}) == text.count("\n### ")
+    assert {*VOCABULARY} <= {*terms}
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_the_glossary_name_a_term(page: Path) -> None:
+    headings = re.findall(r"^##+ (.+)$", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+    for anchor in re.findall(r"glossary\.md#([\w-]+)\)", page.read_text(encoding="utf-8")):
+        assert anchor in anchors, f"{page.name}: {anchor}"
 
 
 def test_the_rules_have_every_number_of_the_ruleset() -> None:
@@ -186,7 +238,7 @@ def test_the_rules_have_every_number_of_the_ruleset() -> None:
 
 
 def leaves(prefix: str, tree: dict[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield every number and name of a ruleset as the table writes it; words of search apart."""
+    """Yield every number and name of a ruleset as the table writes it, except search words."""
     for name, value in tree.items():
         path = f"{prefix}{name}"
         if path in {"name", "version", "search.vocabulary", "search.operators"}:
@@ -216,7 +268,7 @@ def test_pictures_differ_in_colours_alone() -> None:
 
 
 def test_commands_within_sentences_exist() -> None:
-    """Commands that stand in the text are not run, but there are such, with these options."""
+    """The tests do not run commands within sentences, but command and options must exist."""
     sys.path.insert(0, str(ROOT / "docs"))
     try:
         hooks = importlib.import_module("hooks")

@@ -1,4 +1,4 @@
-"""The site is built as readers get it: no warning, no dead link, nothing fetched from elsewhere."""
+"""Build the site as readers get it: no warning, no dead link, nothing loaded from other hosts."""
 
 import os
 import re
@@ -120,6 +120,13 @@ def test_every_command_has_a_section(site: Path) -> None:
         assert re.search(rf'id="tiltyard-{name}[-"]', text), f"no section about {name}"
         assert f"`tiltyard {name}" in table, f"{name} is not in the page's table"
     assert "--unsafe-no-sandbox" in text
+
+
+def test_every_term_of_the_glossary_has_an_anchor(site: Path) -> None:
+    terms = re.findall(r"^### (.+)$", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    anchors = read(site / "glossary.html").anchors
+    assert {"core", "cell", "breach"} <= anchors
+    assert {term.lower().replace(" ", "-") for term in terms} <= anchors
 
 
 def test_the_reference_has_what_is_public(site: Path) -> None:
