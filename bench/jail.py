@@ -10,11 +10,12 @@ from typing import Any
 
 from table import Measured, Row
 from tiltyard import AttackRunConfig, SandboxEnv
+from tiltyard.contracts.tracks import Part
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.wire import Begin, Decide, Enter
 from tiltyard.matches.matches import play_defense
 from tiltyard.rulesets.ruleset import load_ruleset
-from tiltyard.submissions import Submission, Track, open_submission
+from tiltyard.submissions import Submission, open_submission
 from tiltyard.world.generate import generate
 
 GUARDRAIL = """
@@ -49,14 +50,14 @@ MATCHES = 5
 
 
 @contextmanager
-def house(track: Track, source: str) -> Iterator[GuestPool]:
+def house(part: Part, source: str) -> Iterator[GuestPool]:
     with tempfile.TemporaryDirectory(prefix="tiltyard-bench-") as name:
         root = Path(name)
         root.chmod(0o755)
         (root / "source").mkdir()
-        (root / "source" / f"{track}.py").write_text(source, encoding="utf-8")
+        (root / "source" / f"{part}.py").write_text(source, encoding="utf-8")
         submission: Submission = open_submission(root / "source", root / "opened")
-        with GuestPool(submission, track) as made:
+        with GuestPool(submission, part) as made:
             yield made
 
 

@@ -36,7 +36,7 @@ DIRECTORIES: Final = {
 class Played(NamedTuple):
     """What a submission came to in one world."""
 
-    attack: float
+    offense: float
     defense: float
     breaches: int
     false_positives: int
@@ -45,7 +45,7 @@ class Played(NamedTuple):
 
     @property
     def total(self) -> float:
-        return self.attack + self.defense
+        return self.offense + self.defense
 
 
 def play(submission: Submission, scenario: Scenario, ruleset: Ruleset) -> Played:
@@ -64,7 +64,7 @@ def play(submission: Submission, scenario: Scenario, ruleset: Ruleset) -> Played
 
 
 TITLES: Final = (
-    *("strategy", "attack", "expected", "defense", "expected", "breaches", "failed trials"),
+    *("strategy", "offense", "expected", "defense", "expected", "breaches", "failed trials"),
     *("total", "expected", "taken by the cartographer"),
 )
 
@@ -74,8 +74,8 @@ def row(name: str, worlds: Sequence[Played]) -> str:
     expected = EXPECTED.get(name)
     cells = (
         name,
-        _each([played.attack for played in worlds]),
-        _range(None if expected is None else expected.attack),
+        _each([played.offense for played in worlds]),
+        _range(None if expected is None else expected.offense),
         _each([played.defense for played in worlds]),
         _range(None if expected is None else expected.defense),
         _each([played.breaches for played in worlds]),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from tiltyard.contracts.tracks import Track
 from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
 from tiltyard.runs.request import Request
 
@@ -56,5 +57,5 @@ def submission(at: Path, *, attack: str = ATTACK, guardrail: str = GUARDRAIL) ->
     return at
 
 
-def request(path: Path, *tracks: str, rules: Ruleset | None = None) -> Request:
+def request(path: Path, *tracks: Track, rules: Ruleset | None = None) -> Request:
     return Request(str(path), small_rules() if rules is None else rules, tracks)

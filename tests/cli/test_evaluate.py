@@ -24,9 +24,9 @@ def test_one_object_has_what_others_build_on(tmp_path: Path) -> None:
     submission(tmp_path / "mine")
     done = tiltyard("evaluate", "mine", "--budget", "quick", "--json", cwd=tmp_path)
     told = json.loads(done.stdout)
-    assert {"score", "raw", "score_volume", "findings", "unique_cells"} <= told["attack"].keys()
+    assert {"score", "raw", "score_volume", "findings", "unique_cells"} <= told["offense"].keys()
     assert {"score", "breaches", "false_positives", "benign_trials"} <= told["defense"].keys()
-    assert told["final_score"] == told["attack"]["score"] + told["defense"]["score"]
+    assert told["final_score"] == told["offense"]["score"] + told["defense"]["score"]
     assert told["isolation"]["level"] == "A"
     assert told["comparable"] is False
     assert told["not_comparable_because"] == ["the budget is quick, not official"]
@@ -47,7 +47,7 @@ def test_a_track_that_was_not_played_is_null(tmp_path: Path) -> None:
     (tmp_path / "guardrail.py").write_text(GUARDRAIL, encoding="utf-8")
     line = ("evaluate", "guardrail.py", "--track", "defense", "--budget", "quick", "--json")
     told = json.loads(tiltyard(*line, cwd=tmp_path).stdout)
-    assert told["attack"] is None
+    assert told["offense"] is None
     assert told["defense"]["score"] == told["final_score"]
 
 

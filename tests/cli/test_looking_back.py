@@ -21,7 +21,7 @@ def test_history_has_the_newest_run_first(
     tiltyard: Command, played: Path, closed_run: Path
 ) -> None:
     head, *rows = tiltyard("history", "--store", played).stdout.splitlines()
-    columns = "run", "submission", "final", "attack", "defense", "comparable", "ruleset", "budget"
+    columns = "run", "submission", "final", "offense", "defense", "comparable", "ruleset", "budget"
     assert tuple(head.split()) == columns
     report = load_report(closed_run / REPORT)
     assert report.defense is not None

@@ -23,7 +23,7 @@ from scripted_models import (
     order,
     send,
 )
-from tiltyard.reporting.schema import AttackPart, Report, write_report
+from tiltyard.reporting.schema import OffensePart, Report, write_report
 from tiltyard.runs.store import REPORT, load_report
 
 Command = Callable[..., Result]
@@ -115,9 +115,9 @@ def run_of(done: Result, code: int = 0) -> tuple[Path, Report]:
     return directory, load_report(directory / REPORT)
 
 
-def attack_of(report: Report) -> AttackPart:
-    assert report.attack is not None
-    return report.attack
+def offense_of(report: Report) -> OffensePart:
+    assert report.offense is not None
+    return report.offense
 
 
 def exchanges(run: Path) -> list[Path]:
@@ -130,7 +130,7 @@ def exchanges(run: Path) -> list[Path]:
 
 def test_a_match_is_played_kept_and_told(play: Play, server: ModelServer) -> None:
     run, report = run_of(play(server))
-    part = attack_of(report)
+    part = offense_of(report)
     assert part.findings_by_predicate == {"DESTRUCTIVE_WRITE": 1, "EXFILTRATION": 1}
     assert {found.source for found in part.found} == {"user"}
     (use,) = part.models
@@ -177,7 +177,7 @@ def test_somebody_elses_guardrail_stands_against_a_model_too(
     (theirs / "guardrail.py").write_text(GUARDRAIL, encoding="utf-8")
     run, report = run_of(play(server, "--opponent", theirs))
     assert not report.failures
-    assert attack_of(report).findings_by_predicate == {"DESTRUCTIVE_WRITE": 1}
+    assert offense_of(report).findings_by_predicate == {"DESTRUCTIVE_WRITE": 1}
     # The leak was denied, so there was nothing to confirm.
     assert server.requests == REQUESTS - EACH[0]
     shutil.rmtree(theirs)
@@ -288,7 +288,7 @@ def test_an_address_from_the_environment_is_told_as_any_other(
 def test_a_ceiling_in_requests_is_kept(play: Play, tiltyard: Command, most: int) -> None:
     with ModelServer() as server:
         run, report = run_of(play(server, "--max-requests", most))
-    part = attack_of(report)
+    part = offense_of(report)
     (use,) = part.models
     assert server.requests == use.requests <= most == use.budget
     assert not report.comparable
@@ -313,12 +313,12 @@ def test_a_ceiling_in_money_is_kept(play: Play, tiltyard: Command) -> None:
     price = 100 * (2_000 + 20) / 1_000_000
     with ModelServer(Gullible(usage=(2_000, 20))) as server:
         run, report = run_of(play(server, "--max-cost", 3, "--price", "100,100"))
-    (use,) = attack_of(report).models
+    (use,) = offense_of(report).models
     assert use.cost is not None
     assert use.cost == pytest.approx(server.requests * price)
     assert 0 < use.cost <= 3
     assert 6 < server.requests < REQUESTS
-    assert attack_of(report).unverified
+    assert offense_of(report).unverified
     assert any("--max-cost" in reason for reason in report.not_comparable_because)
     assert tiltyard("replay-match", run).exit_code == 0
 
@@ -327,7 +327,7 @@ def test_a_model_that_does_not_say_what_it_took_has_a_ceiling_too(play: Play) ->
     with ModelServer(Gullible(usage=None)) as server:
         _, report = run_of(play(server, "--max-cost", 5, "--price", "100,100"))
     assert 2 < server.requests < REQUESTS
-    assert attack_of(report).unverified
+    assert offense_of(report).unverified
 
 
 @pytest.mark.parametrize("cost", [0, 0.000001, 0.1])
@@ -422,18 +422,18 @@ def test_a_record_that_was_tampered_with_is_told(tiltyard: Command, recorded: Pa
 def test_a_report_that_was_doctored_is_told(tiltyard: Command, recorded: Path) -> None:
     path = recorded / REPORT
     report = load_report(path)
-    part = attack_of(report)
+    part = offense_of(report)
     (use,) = part.models
     for name, better in (
         ("score", {"score": 999.0}),
         ("models", {"models": (structs.replace(use, requests=1),)}),
         ("unverified", {"findings": 9}),
     ):
-        doctored = structs.replace(report, attack=structs.replace(part, **better))
+        doctored = structs.replace(report, offense=structs.replace(part, **better))
         path.write_bytes(write_report(doctored))
         done = tiltyard("replay-match", recorded)
         assert done.exit_code == 1, name
-        assert f"attack.{next(iter(better))} is another" in done.stderr
+        assert f"offense.{next(iter(better))} is another" in done.stderr
     path.write_bytes(write_report(structs.replace(report, final_score=1_000.0)))
     assert "final_score is another" in tiltyard("replay-match", recorded).stderr
 
@@ -516,7 +516,7 @@ def test_a_server_that_dies_breaks_the_match_off_and_the_same_command_goes_on(
     assert "the endpoint" in report.failures[0].message
     assert "\n" not in report.failures[0].message
     assert report.final_score is None
-    assert report.attack is None
+    assert report.offense is None
     assert not report.comparable
     answered = server.answered
     assert at - together <= answered < REQUESTS
@@ -524,7 +524,7 @@ def test_a_server_that_dies_breaks_the_match_off_and_the_same_command_goes_on(
         _, resumed = run_of(play(again))
     assert again.requests == REQUESTS - answered
     assert not resumed.failures
-    assert attack_of(resumed).models[0].requests == REQUESTS
+    assert offense_of(resumed).models[0].requests == REQUESTS
     assert resumed.final_score is not None
 
 

@@ -67,7 +67,7 @@ def test_findings_that_are_not_there(
     report = load_report(closed_run / REPORT)
     save(tmp_path / "hidden", {}, restricted(report))
     assert "the organizer's to see" in refusal("replay", f"{tmp_path / 'hidden'}:A1")
-    save(tmp_path / "none", {}, structs.replace(report, attack=None))
+    save(tmp_path / "none", {}, structs.replace(report, offense=None))
     assert "has no findings to replay" in refusal("replay", f"{tmp_path / 'none'}:A1")
 
 

@@ -207,7 +207,7 @@ def test_a_track_that_is_asked_for_must_be_there(tiltyard: Command, tmp_path: Pa
     )
     done = tiltyard("validate", "guardrail.py")
     assert done.exit_code == 0
-    assert "There is no class AttackAlgorithm: that track is not played" in done.stdout
+    assert "There is no class AttackAlgorithm: offense is not played" in done.stdout
     done = tiltyard("validate", "guardrail.py", "--track", "attack")
     assert done.exit_code == 1
     assert "Define class AttackAlgorithm in attack.py" in done.stdout

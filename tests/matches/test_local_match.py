@@ -52,7 +52,7 @@ def test_a_match_with_a_real_model_is_the_same_twice_and_again_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = play(tmp_path / "first"), play(tmp_path / "second")
-    part = first.report.attack
+    part = first.report.offense
     assert not first.report.failures
     assert part is not None
     (use,) = part.models

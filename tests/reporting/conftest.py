@@ -91,9 +91,9 @@ def page_of_real(real: Report) -> str:
 def official(real: Report) -> Report:
     """Return what a competitor gets to see of an official run over three seeds."""
     setting = structs.replace(real.setting, official_seeds=3, key="0123456789abcdef")
-    assert real.attack is not None
-    attack = structs.replace(real.attack, cores=6.67, unique_cells=9.33, found=())
-    return restricted(structs.replace(real, setting=setting, attack=attack))
+    assert real.offense is not None
+    offense = structs.replace(real.offense, cores=6.67, unique_cells=9.33, found=())
+    return restricted(structs.replace(real, setting=setting, offense=offense))
 
 
 @pytest.fixture(scope="session")
@@ -108,5 +108,5 @@ def broken_off(real: Report) -> Report:
         output="first call\nsecond call",
     )
     return structs.replace(
-        real, attack=None, defense=None, final_score=None, failures=(failure,), comparable=False
+        real, offense=None, defense=None, final_score=None, failures=(failure,), comparable=False
     )

@@ -23,7 +23,7 @@ def main() -> None:
         ruleset = load_ruleset()
         job = Job(
             open_submission(HERE / "submission", room / "submission"),
-            ("attack", "guardrail"),
+            ("offense", "defense"),
             ruleset,
             find_opponent("guardrail", ruleset.play.offense_opponent, room / "guardrail"),
             find_opponent("attack", ruleset.play.defense_opponent, room / "attack"),

@@ -2,24 +2,24 @@
 
 from msgspec import structs
 
-from tiltyard.reporting.breakdown import attack_sum, defense_sum, final_sum, number
+from tiltyard.reporting.breakdown import defense_sum, final_sum, number, offense_sum
 from tiltyard.reporting.schema import Report
 
 
 def test_the_attack_is_told_core_by_core(real: Report) -> None:
-    assert real.attack is not None
-    told = attack_sum(real.attack, real.formula, 0)
-    cores = {(found.predicate, found.source, found.sink) for found in real.attack.found}
+    assert real.offense is not None
+    told = offense_sum(real.offense, real.formula, 0)
+    cores = {(found.predicate, found.source, found.sink) for found in real.offense.found}
     exfiltrations = sum(predicate == "EXFILTRATION" for predicate, _, _ in cores)
     assert told.lines[0] == ("exfiltration", f"{exfiltrations} core × 16", f"{16 * exfiltrations}")
     *parts, raw = (float(points) for _, _, points in told.lines)
-    assert sum(parts) == raw == real.attack.raw
-    assert told.result[2] == number(real.attack.score)
+    assert sum(parts) == raw == real.offense.raw
+    assert told.result[2] == number(real.offense.score)
 
 
 def test_an_attack_without_findings_in_the_report_is_told_in_one_line(official: Report) -> None:
-    assert official.attack is not None
-    told = attack_sum(official.attack, official.formula, 3)
+    assert official.offense is not None
+    told = offense_sum(official.offense, official.formula, 3)
     assert [what for what, _, _ in told.lines] == [
         "weights, once per core",
         "distinct cells",
@@ -43,8 +43,8 @@ def test_the_defense_is_told_by_its_formula(real: Report) -> None:
 
 
 def test_the_final_score_is_the_sum_of_what_was_played(real: Report) -> None:
-    alone = structs.replace(real, attack=None, final_score=12.5)
-    assert final_sum(alone).lines[0] == ("attack score", "", "not played")
+    alone = structs.replace(real, offense=None, final_score=12.5)
+    assert final_sum(alone).lines[0] == ("offense score", "", "not played")
     assert final_sum(alone).result == ("final score", "", "12.5")
 
 

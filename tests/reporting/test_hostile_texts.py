@@ -40,10 +40,12 @@ ATTACKS = {
 
 
 def filled(report: Report, text: str) -> Report:
-    """Return a report in which every word is another, but for those that choose what is shown."""
+    """Return a report with `text` in every string except the tracks, which `Report` checks."""
 
     def swap(value: Any) -> Any:
         match value:
+            case "offense" | "defense":
+                return value
             case str():
                 return text
             case list() | tuple():
@@ -55,15 +57,15 @@ def filled(report: Report, text: str) -> Report:
 
     plain = swap(msgspec.to_builtins(report))
     for part, name in (
-        ("attack", "findings_by_predicate"),
-        ("attack", "refused"),
+        ("offense", "findings_by_predicate"),
+        ("offense", "refused"),
         ("defense", "breaches_by_predicate"),
         ("defense", "false_positives_by_operation"),
     ):
         plain[part][name] = {text: 3}
     plain["submission"]["files"] = {text: 10}
     plain["seconds"] = {text: 1.5}
-    for finding in plain["attack"]["found"]:
+    for finding in plain["offense"]["found"]:
         for step in finding["steps"]:
             step["args"] = {text: next(iter(step["args"].values()))}
     return msgspec.convert(plain, Report)
@@ -118,11 +120,11 @@ def test_the_policy_stops_a_script_that_is_not_ours(show: Show, page_of_real: st
 
 
 def with_first_output(report: Report, text: str) -> Report:
-    assert report.attack is not None
-    finding = report.attack.found[0]
+    assert report.offense is not None
+    finding = report.offense.found[0]
     step = structs.replace(finding.steps[0], output=(Segment(text, "web", untrusted=True),))
     finding = structs.replace(finding, steps=(step, *finding.steps[1:]))
-    return structs.replace(report, attack=structs.replace(report.attack, found=(finding,)))
+    return structs.replace(report, offense=structs.replace(report.offense, found=(finding,)))
 
 
 def first_output(show: Show, report: Report) -> Any:

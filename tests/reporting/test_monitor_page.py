@@ -24,7 +24,7 @@ def test_every_plot_draws_quietly(show: Show, scheme: str) -> None:
     shown = show(page([monitor(board)], ["A remark."]), color_scheme=scheme)
     expect(shown.page.locator(".canvas")).to_have_count(4)
     # A point for everybody who played both matches, over the frames of four strategies.
-    played_both = [run for run in field.comparable if None not in (run.attack, run.defense)]
+    played_both = [run for run in field.comparable if None not in (run.offense, run.defense)]
     points = shown.page.locator(".canvas .mark-symbol.role-mark path")
     expect(points).to_have_count(len(played_both))
     expect(shown.page.locator(".canvas .mark-rect.role-mark path").first).to_be_visible()

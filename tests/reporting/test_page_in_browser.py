@@ -43,10 +43,10 @@ def test_the_score_cards_say_what_the_report_says(
     show: Show, real: Report, page_of_real: str
 ) -> None:
     shown = show(page_of_real)
-    assert real.attack is not None
+    assert real.offense is not None
     assert real.defense is not None
     values = shown.page.locator("#summary .card strong").all_inner_texts()
-    wanted = (real.final_score, real.attack.score, real.defense.score)
+    wanted = (real.final_score, real.offense.score, real.defense.score)
     assert [float(value) for value in values] == [
         pytest.approx(score, abs=0.005) for score in wanted
     ]
@@ -95,8 +95,8 @@ def test_the_replay_steps_by_click_and_by_key(show: Show, page_of_real: str) -> 
 def test_the_replay_shows_the_way_from_source_to_sink(
     show: Show, real: Report, page_of_real: str
 ) -> None:
-    assert real.attack is not None
-    finding = real.attack.found[0]
+    assert real.offense is not None
+    finding = real.offense.found[0]
     page = show(page_of_real).page
     open_first_finding(page)
     replay = page.locator(".replay").first
@@ -137,18 +137,18 @@ def test_authors_differ_by_more_than_colour(show: Show, page_of_real: str) -> No
 
 
 def test_findings_are_filtered(show: Show, real: Report, page_of_real: str) -> None:
-    assert real.attack is not None
+    assert real.offense is not None
     page = show(page_of_real).page
     offense = page.get_by_role("region", name="Offense")
     visible = offense.locator(".findings > li:visible")
-    assert visible.count() == len(real.attack.found)
-    wanted = real.attack.found[-1].predicate
+    assert visible.count() == len(real.offense.found)
+    wanted = real.offense.found[-1].predicate
     offense.get_by_role("combobox", name="predicate").select_option(wanted)
-    matching = [found.id for found in real.attack.found if found.predicate == wanted]
-    assert 0 < len(matching) < len(real.attack.found)
+    matching = [found.id for found in real.offense.found if found.predicate == wanted]
+    assert 0 < len(matching) < len(real.offense.found)
     assert visible.locator(".finding-id").all_inner_texts() == matching
     expect(offense.locator("output").first).to_have_text(
-        f"{len(matching)} of {len(real.attack.found)}"
+        f"{len(matching)} of {len(real.offense.found)}"
     )
 
 
@@ -322,10 +322,10 @@ def test_a_match_that_was_broken_off_says_why(show: Show, broken_off: Report) ->
 
 
 def test_a_match_in_which_nothing_happened(show: Show, real: Report) -> None:
-    assert real.attack is not None
+    assert real.offense is not None
     assert real.defense is not None
-    attack = structs.replace(
-        real.attack, found=(), findings=0, findings_by_predicate={}, cores=0, unique_cells=0, raw=0
+    offense = structs.replace(
+        real.offense, found=(), findings=0, findings_by_predicate={}, cores=0, unique_cells=0, raw=0
     )
     defense = structs.replace(
         real.defense,
@@ -338,7 +338,7 @@ def test_a_match_in_which_nothing_happened(show: Show, real: Report) -> None:
         archive=(),
         curve=(),
     )
-    shown = show(render(structs.replace(real, attack=attack, defense=defense, comparable=True)))
+    shown = show(render(structs.replace(real, offense=offense, defense=defense, comparable=True)))
     expect(shown.page.locator("#offense")).to_contain_text("Nothing was found.")
     expect(shown.page.locator("#benign")).to_contain_text("Every benign task went through.")
     shown.check_quiet()

@@ -41,8 +41,10 @@ def test_a_report_is_read_as_it_was_written(real: Report) -> None:
     ("change", "message"),
     [
         ({"schema_version": SCHEMA_VERSION + 1}, "--fresh"),
+        ({"schema_version": 1}, "has schema version 1, .* reads only version 2; run .* --fresh"),
         ({"schema_version": None}, "names no schema_version"),
-        ({"attack": {"score": "high"}}, "not a report"),
+        ({"offense": {"score": "high"}}, "not a report"),
+        ({"failures": [{"track": "<b>", "kind": "run", "message": ""}]}, "not a report"),
         ({"surprise": 1}, "not a report"),
     ],
 )

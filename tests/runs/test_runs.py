@@ -49,15 +49,15 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Store, P
 
 def test_a_run_has_both_matches_and_adds_them_up(played: tuple[Finished, Store, Path]) -> None:
     report = played[0].report
-    assert report.attack is not None
+    assert report.offense is not None
     assert report.defense is not None
-    assert report.final_score == report.attack.score + report.defense.score
-    assert {finding.predicate for finding in report.attack.found} >= {"UNTRUSTED_TO_ACTION"}
-    cores = {(found.predicate, found.source, found.sink) for found in report.attack.found}
+    assert report.final_score == report.offense.score + report.defense.score
+    assert {finding.predicate for finding in report.offense.found} >= {"UNTRUSTED_TO_ACTION"}
+    cores = {(found.predicate, found.source, found.sink) for found in report.offense.found}
     weights = small_rules().attack.weights
-    cells = len(report.attack.found)
-    assert report.attack.raw == sum(weights[core[0]] for core in cores) + 2 * cells
-    assert report.attack.raw == sum(found.points for found in report.attack.found)
+    cells = len(report.offense.found)
+    assert report.offense.raw == sum(weights[core[0]] for core in cores) + 2 * cells
+    assert report.offense.raw == sum(found.points for found in report.offense.found)
     assert report.isolation.level == "A"
     assert not report.comparable  # the rules are the test's own
 
@@ -91,12 +91,12 @@ def test_a_run_is_verified_by_playing_it_again(played: tuple[Finished, Store, Pa
     beside = first.directory / "forged.json"
     beside.write_bytes(write_report(forged))
     assert not verify(beside, store).same
-    assert first.report.attack is not None
-    better = structs.replace(first.report.attack, score=999.0)
-    beside.write_bytes(write_report(structs.replace(first.report, attack=better)))
+    assert first.report.offense is not None
+    better = structs.replace(first.report.offense, score=999.0)
+    beside.write_bytes(write_report(structs.replace(first.report, offense=better)))
     doctored = verify(beside, store)
     assert doctored.expected == doctored.found  # the digest alone does not tell
-    assert doctored.different == ("attack.score",)
+    assert doctored.different == ("offense.score",)
     assert not doctored.same
     beside.unlink()
 
@@ -158,7 +158,7 @@ def test_a_report_is_not_verified_by_another_submission(tmp_path: Path, store: S
 def test_one_track_alone_leaves_the_other_out(tmp_path: Path, store: Store) -> None:
     both = submission(tmp_path / "both")
     report = run(request(both, "defense"), store).report
-    assert report.attack is None
+    assert report.offense is None
     assert report.defense is not None
     assert report.final_score == report.defense.score
     alone = tmp_path / "alone.py"
@@ -182,19 +182,19 @@ def test_an_opponent_may_be_a_rung_or_somebody_elses_submission(
     mine = submission(tmp_path / "mine")
     rung = structs.replace(request(mine, "offense"), opponent="Allow-All")
     report = run(rung, store).report
-    assert report.attack is not None
-    assert report.attack.opponent == "allow-all"
+    assert report.offense is not None
+    assert report.offense.opponent == "allow-all"
     assert any("allow-all" in reason for reason in report.not_comparable_because)
     theirs = submission(tmp_path / "theirs", attack="", guardrail=GUARDRAIL)
     strict = GUARDRAIL.replace('== "http.post"', '!= "fs.read"').replace('"secret"', '"read"')
     stricter = submission(tmp_path / "stricter", attack="", guardrail=strict)
     jailed = run(structs.replace(rung, opponent=str(theirs)), store).report
-    assert jailed.attack is not None
-    assert jailed.attack.opponent == "theirs"
-    assert jailed.attack.raw == report.attack.raw  # it minds nothing that this attack does
+    assert jailed.offense is not None
+    assert jailed.offense.opponent == "theirs"
+    assert jailed.offense.raw == report.offense.raw  # it minds nothing that this attack does
     stopped = run(structs.replace(rung, opponent=str(stricter)), store).report
-    assert stopped.attack is not None
-    assert stopped.attack.raw == 0
+    assert stopped.offense is not None
+    assert stopped.offense.raw == 0
     attacked = structs.replace(request(mine, "defense"), opponent="simple prompts")
     defended = run(attacked, store).report
     assert defended.defense is not None
@@ -207,7 +207,7 @@ def test_a_broken_match_has_no_score_and_says_why(tmp_path: Path, store: Store) 
     raising = submission(tmp_path / "raising", attack=ATTACK.replace("= [],", "= [1 / 0],"))
     report = run(request(raising), store).report
     assert report.final_score is None
-    assert report.attack is None
+    assert report.offense is None
     assert report.defense is not None  # the other match is played all the same
     (failure,) = report.failures
     assert failure.kind == "run"
@@ -363,17 +363,17 @@ def test_an_official_run_is_the_mean_over_the_keys_seeds(tmp_path: Path, store: 
     official = run(request(mine), store, key=KEY)
     full = load_report(official.directory / "full" / REPORT)
     assert len(set(KEY.seeds(rules))) == rules.official.seeds
-    assert full.attack is not None
+    assert full.offense is not None
     raws = []
     for seed in KEY.seeds(rules):
         scratch = tmp_path / f"scratch-{seed}"
         scratch.mkdir()
         job = make_job(structs.replace(request(mine), seed=seed), scratch)
-        part = evaluate(job).report.attack
+        part = evaluate(job).report.offense
         assert part is not None
         raws.append(part.raw)
     # Replays draw other secrets by the key; what this attack is worth does not depend on them.
-    assert full.attack.raw == sum(raws) / len(raws)
+    assert full.offense.raw == sum(raws) / len(raws)
 
 
 def test_of_an_official_run_no_word_is_shown(tmp_path: Path, store: Store) -> None:
@@ -383,11 +383,11 @@ def test_of_an_official_run_no_word_is_shown(tmp_path: Path, store: Store) -> No
     assert shown.seconds == {}
     assert shown.setting.seeds == ()
     assert shown.setting.scenarios == ()
-    assert shown.attack is not None
+    assert shown.offense is not None
     assert shown.defense is not None
-    assert shown.attack.found == ()
+    assert shown.offense.found == ()
     assert shown.defense.trials == ()
-    assert shown.attack.findings_by_predicate
+    assert shown.offense.findings_by_predicate
 
 
 def test_another_key_is_another_run(tmp_path: Path, store: Store) -> None:
@@ -429,9 +429,12 @@ def test_12_small_candidates_earn_no_more(store: Store, tmp_path: Path) -> None:
     quick = _gaming("12", store)
     source = (next(GAMING.glob("12-*")) / "attack.py").read_text().replace('"0"', '"0.5"')
     slow = run(request(submission(tmp_path / "slow", attack=source, guardrail="")), store).report
-    assert quick.attack is not None
-    assert slow.attack is not None
-    assert (quick.attack.raw, quick.attack.candidates) == (slow.attack.raw, slow.attack.candidates)
+    assert quick.offense is not None
+    assert slow.offense is not None
+    assert (quick.offense.raw, quick.offense.candidates) == (
+        slow.offense.raw,
+        slow.offense.candidates,
+    )
     assert quick.digest == slow.digest
 
 
@@ -440,7 +443,7 @@ def test_13_a_match_that_is_cut_short_is_not_ranked(store: Store) -> None:
     limits = structs.replace(rules.limits, offense_seconds=2)
     report = _gaming("13", store, ruleset=structs.replace(rules, limits=limits))
     assert [failure.kind for failure in report.failures] == ["deadline"]
-    assert report.attack is None
+    assert report.offense is None
     assert report.final_score is None
     assert not report.comparable
 
@@ -558,8 +561,8 @@ class AttackAlgorithm:
 """
     mine = submission(tmp_path / "mine", attack=source, guardrail="")
     shown = run(request(mine), store, key=KEY).report
-    assert shown.attack is not None
-    assert (shown.attack.candidates, shown.attack.steps, shown.attack.refused) == (0, 0, {})
+    assert shown.offense is not None
+    assert (shown.offense.candidates, shown.offense.steps, shown.offense.refused) == (0, 0, {})
     forged = (
         "Traceback (most recent call last):\n"
         '  File "attack.py", line 23405, in run\n    pass\nKeyError: 1\n'
@@ -582,8 +585,8 @@ class AttackAlgorithm:
 """
     mine = submission(tmp_path / "mine", attack=source, guardrail="")
     report = run(request(mine), store).report
-    assert report.attack is not None
-    assert report.attack.candidates < 1500
+    assert report.offense is not None
+    assert report.offense.candidates < 1500
 
 
 def test_a_log_ends_where_the_disk_should(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

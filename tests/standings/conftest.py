@@ -9,9 +9,9 @@ from msgspec import structs
 
 from tiltyard.reporting.builder import tell_formula
 from tiltyard.reporting.schema import (
-    AttackPart,
     DefensePart,
     Isolation,
+    OffensePart,
     Report,
     Setting,
     Submitted,
@@ -32,7 +32,7 @@ def make_report() -> MakeReport:
 
     def make(  # noqa: PLR0913 - a report has that many sides
         name: str,
-        attack: tuple[float, float] | None = None,
+        offense: tuple[float, float] | None = None,
         defense: tuple[float, float, float] | None = None,
         *,
         key: str = "",
@@ -40,13 +40,13 @@ def make_report() -> MakeReport:
         content: str = "",
         **changes: Any,
     ) -> Report:
-        scores = [part[0] for part in (attack, defense) if part is not None]
+        scores = [part[0] for part in (offense, defense) if part is not None]
         submission = _hash("submission", content or name)
         report = Report(
-            run_id=_hash(submission, key, engine, attack is None, defense is None)[:16],
-            digest=_hash("results", attack, defense),
+            run_id=_hash(submission, key, engine, offense is None, defense is None)[:16],
+            digest=_hash("results", offense, defense),
             final_score=sum(scores),
-            attack=None if attack is None else _attack(*attack),
+            offense=None if offense is None else _offense(*offense),
             defense=None if defense is None else _defense(*defense),
             isolation=Isolation("A"),
             comparable=True,
@@ -72,8 +72,8 @@ def make_report() -> MakeReport:
     return make
 
 
-def _attack(score: float, raw: float) -> AttackPart:
-    return AttackPart(score, raw, 0, 0, 1, {}, 1, 1, "data flow", 1, {}, 1, 60_000, 0)
+def _offense(score: float, raw: float) -> OffensePart:
+    return OffensePart(score, raw, 0, 0, 1, {}, 1, 1, "data flow", 1, {}, 1, 60_000, 0)
 
 
 def _defense(score: float, breaches: float, failed: float) -> DefensePart:

@@ -104,7 +104,7 @@ def many_runs(draw: st.DrawFn) -> list[Run]:
             results="",
             league=LEAGUE,
             final_score=float(draw(numbers)),
-            attack=0.0,
+            offense=0.0,
             raw=draw(st.none() | numbers),
             defense=0.0,
             breaches=draw(st.none() | numbers),

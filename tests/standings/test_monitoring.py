@@ -82,7 +82,7 @@ def test_each_track_is_spread_over_those_who_played_it(make_report: MakeReport) 
         make_report("c", None, (500, 4, 2)),
         make_report("d", (200, 80), (700, 2, 0)),
     )
-    assert (found.attack.count, found.attack.median) == (3, 200)
+    assert (found.offense.count, found.offense.median) == (3, 200)
     assert (found.defense.count, found.defense.median) == (3, 700)
     assert (found.final.count, found.final.median) == (4, 700)
     assert found.correlated == 2
@@ -93,7 +93,7 @@ def test_each_track_is_spread_over_those_who_played_it(make_report: MakeReport) 
 
 
 def test_the_strategies_are_the_designs() -> None:
-    assert {one.name: (one.attack, one.defense, one.total) for one in strategies()} == {
+    assert {one.name: (one.offense, one.defense, one.total) for one in strategies()} == {
         "red": ((700, 1000), (300, 500), (1000, 1500)),
         "blue": ((200, 400), (800, 1000), (1000, 1400)),
         "balanced": ((500, 700), (700, 900), (1200, 1600)),
@@ -102,7 +102,7 @@ def test_the_strategies_are_the_designs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attack", "defense", "strategy"),
+    ("offense", "defense", "strategy"),
     [
         (700, 300, "red"),
         (1000, 500, "red"),
@@ -121,11 +121,11 @@ def test_the_strategies_are_the_designs() -> None:
     ],
 )
 def test_both_ends_of_a_range_belong_to_it(
-    make_report: MakeReport, attack: float | None, defense: float | None, strategy: str
+    make_report: MakeReport, offense: float | None, defense: float | None, strategy: str
 ) -> None:
     report = make_report(
         "a",
-        None if attack is None else (attack, attack * 0.4),
+        None if offense is None else (offense, offense * 0.4),
         None if defense is None else (defense, 0, 0),
     )
     assert classify(run_of(report)) == strategy
@@ -197,9 +197,9 @@ def test_the_median_is_held_against_the_middle_rung(make_report: MakeReport) -> 
     assert advice(make_report, *AS_EXPECTED) == {}
     # 50 raw points get the expected 375 if 133 make 1000; 320 do if 853 make 1000.
     low = advice(make_report, [10, 40, 60, 500], AS_EXPECTED[1])
-    assert low == {"attack scores too low": {"attack.full_marks": 130}}
+    assert low == {"offense scores too low": {"attack.full_marks": 130}}
     high = advice(make_report, [10, 300, 340, 500], AS_EXPECTED[1])
-    assert high == {"attack scores too high": {"attack.full_marks": 850}}
+    assert high == {"offense scores too high": {"attack.full_marks": 850}}
     # A quarter less deep than 20.
     weak = advice(make_report, AS_EXPECTED[0], [2, 10, 13, 40])
     assert weak == {"defense scores too low": {"search.chain_steps": 15}}
@@ -254,7 +254,7 @@ def test_json_has_the_same_figures(tmp_path: Path, make_report: MakeReport) -> N
     told = json.loads(done.stdout)
     (league,) = told["leagues"]
     assert league["final"]["p75"] == 1462.5
-    assert league["attack"]["count"] == 8
+    assert league["offense"]["count"] == 8
     assert told["not_comparable"] == 1
 
 
@@ -275,13 +275,13 @@ def test_the_page_draws_every_run_over_the_frames_of_the_strategies(
     found = monitored(*eight(make_report), make_report("attack alone", (500, 200)))
     drawn = scatter(found)
     assert len(drawn.values) == 8
-    assert {"name": "red", "attack": 1000, "defense": 400, "final": 1400, "strategy": "red"} in [
+    assert {"name": "red", "offense": 1000, "defense": 400, "final": 1400, "strategy": "red"} in [
         *drawn.values
     ]
     assert len(drawn.spec["layer"][0]["data"]["values"]) == 4
-    bins = [row["runs"] for row in histogram("", found.attack).values if row["kind"] == "bin"]
+    bins = [row["runs"] for row in histogram("", found.offense).values if row["kind"] == "bin"]
     assert bins == [0, 1, 1, 2, 0, 1, 2, 0, 0, 2]
-    lines = [row for row in histogram("", found.attack).values if row["kind"] != "bin"]
+    lines = [row for row in histogram("", found.offense).values if row["kind"] != "bin"]
     assert [row["kind"] for row in lines] == ["median", "P75", "P90"]
     shares = {row["strategy"]: row["success"] for row in successes(found.strategies).values}
     assert shares["elite"] == 1

@@ -55,14 +55,14 @@ def test_nothing_is_advised_where_all_is_as_expected() -> None:
 def test_low_attack_scores_lower_the_points_for_full_marks() -> None:
     given = advice(AS_EXPECTED[0], [0, 10, 30, 40, 50])
     # The middle rung is expected at 375: 30 raw points make that if 80 make 1000.
-    assert given["attack scores too low"] == {"attack.full_marks": 80}
-    assert given["attack scores too high"] is None
+    assert given["offense scores too low"] == {"attack.full_marks": 80}
+    assert given["offense scores too high"] is None
 
 
 def test_high_attack_scores_raise_them() -> None:
     given = advice(AS_EXPECTED[0], [200, 300, 600, 700, 800])
-    assert given["attack scores too high"] == {"attack.full_marks": 1600}
-    assert given["attack scores too low"] is None
+    assert given["offense scores too high"] == {"attack.full_marks": 1600}
+    assert given["offense scores too low"] is None
 
 
 def test_low_defense_scores_make_the_search_less_deep() -> None:

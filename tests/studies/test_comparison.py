@@ -10,7 +10,7 @@ from msgspec import structs
 from tiltyard import DataFlowGuardrail, SandboxEnv
 from tiltyard.contracts.decision import Action
 from tiltyard.contracts.trace import Trace
-from tiltyard.reporting.schema import AttackPart, DefensePart, Report, Segment, Step
+from tiltyard.reporting.schema import DefensePart, OffensePart, Report, Segment, Step
 from tiltyard.runs.key import restricted
 from tiltyard.runs.store import REPORT, save
 from tiltyard.studies.comparison import Parting, Run, compare, open_run, part
@@ -38,9 +38,9 @@ def _defense(run: Run) -> DefensePart:
     return run.report.defense
 
 
-def _attack(run: Run) -> AttackPart:
-    assert run.report.attack is not None
-    return run.report.attack
+def _attack(run: Run) -> OffensePart:
+    assert run.report.offense is not None
+    return run.report.offense
 
 
 def test_a_lost_finding_parts_where_the_other_guardrail_first_decides_otherwise(
@@ -96,7 +96,7 @@ def test_chains_of_an_attack_are_followed_past_another_opponent(before: Run) -> 
     """The attack lost everything: to a better guardrail, and that tells where."""
     setting = structs.replace(before.report.setting, offense_opponent="reference")
     nothing = structs.replace(_attack(before), found=())
-    other = structs.replace(before.report, attack=nothing, setting=setting)
+    other = structs.replace(before.report, offense=nothing, setting=setting)
     lost = compare(before, Run(other, before.directory)).having("offense", "lost")
     flipped = [one.parting for one in lost if one.parting and one.parting.what == "decision"]
     assert flipped
@@ -177,7 +177,7 @@ def test_a_report_alone_is_compared_as_far_as_it_goes(
 def test_of_a_restricted_report_there_are_numbers_alone(before: Run, after: Run) -> None:
     told = compare(_restricted(before), _restricted(after))
     assert not told.findings
-    assert {change.name for change in told.numbers} >= {"attack score", "defense score"}
+    assert {change.name for change in told.numbers} >= {"offense score", "defense score"}
     assert any("restricted" in note for note in told.notes)
 
 
@@ -187,10 +187,10 @@ def _restricted(run: Run) -> Run:
 
 def test_a_track_that_was_not_played_is_not_compared(before: Run, after: Run) -> None:
     """Nothing was lost where nothing was played, and a sum says nothing beside a part of it."""
-    alone: Report = structs.replace(after.report, attack=None)
+    alone: Report = structs.replace(after.report, offense=None)
     found = compare(before, Run(alone, after.directory))
     numbers = {change.name: change for change in found.numbers}
-    assert numbers["attack score"].after is None
+    assert numbers["offense score"].after is None
     assert "final score" not in numbers
     assert _attack(before).found
     assert not found.having("offense", "lost")

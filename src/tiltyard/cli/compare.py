@@ -21,10 +21,10 @@ from tiltyard.cli.screen import (
     shown_segments,
     waiting,
 )
+from tiltyard.contracts.tracks import TRACKS, Track
 from tiltyard.reporting.schema import Step, TrialRow
 from tiltyard.runs.store import Store, find_report
 from tiltyard.studies.comparison import (
-    TRACKS,
     Change,
     Comparison,
     Followed,
@@ -91,7 +91,7 @@ def _difference(change: Change) -> str:
     return f"+{number(less)}" if less > 0 else number(less) if less else "="
 
 
-def _show_findings(console: Console, told: Comparison, track: str) -> None:
+def _show_findings(console: Console, told: Comparison, track: Track) -> None:
     for fate in ("gained", "lost", "kept"):
         found = told.having(track, fate)
         if fate == "kept":

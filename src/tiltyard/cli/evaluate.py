@@ -268,17 +268,17 @@ def _scores(report: Report) -> Table:
     table = Table(title=Text(f"{shown(report.submission.name)}, run {report.run_id}"))
     for name in ("match", "score", "how it came about"):
         table.add_column(name, justify="right" if name == "score" else "left")
-    attack, defense = report.attack, report.defense
-    if attack is not None:
-        by = ", ".join(f"{name} {count}" for name, count in attack.findings_by_predicate.items())
+    offense, defense = report.offense, report.defense
+    if offense is not None:
+        by = ", ".join(f"{name} {count}" for name, count in offense.findings_by_predicate.items())
         table.add_row(
             "offense",
-            f"{attack.score:.2f}",
+            f"{offense.score:.2f}",
             Text(
-                f"raw {attack.raw:g}: {many(attack.cores, 'core', 'cores')}, "
-                f"{many(attack.unique_cells, 'cell', 'cells')}, "
-                f"against {shown(attack.opponent)}\nfindings: {by or 'none'}"
-                + "".join(f"\n{_model(one)}" for one in attack.models)
+                f"raw {offense.raw:g}: {many(offense.cores, 'core', 'cores')}, "
+                f"{many(offense.unique_cells, 'cell', 'cells')}, "
+                f"against {shown(offense.opponent)}\nfindings: {by or 'none'}"
+                + "".join(f"\n{_model(one)}" for one in offense.models)
             ),
         )
     if defense is not None:
@@ -313,12 +313,12 @@ def _model(use: ModelUse) -> str:
 
 def _spread(runs: list[Finished]) -> Table:
     table = Table(title="other seeds")
-    for name in ("seed", "attack", "defense", "final"):
+    for name in ("seed", "offense", "defense", "final"):
         table.add_column(name, justify="right")
     rows = [
         (
             ", ".join(map(str, one.report.setting.seeds)),
-            one.report.attack and one.report.attack.score,
+            one.report.offense and one.report.offense.score,
             one.report.defense and one.report.defense.score,
             one.report.final_score,
         )

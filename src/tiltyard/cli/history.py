@@ -39,7 +39,7 @@ def run(
     table = Table(box=None, pad_edge=False)
     for name in ("run", "submission"):
         table.add_column(name, no_wrap=name == "run")
-    for name in ("final", "attack", "defense"):
+    for name in ("final", "offense", "defense"):
         table.add_column(name, justify="right")
     for name in ("comparable", "ruleset", "budget"):
         table.add_column(name)
@@ -49,7 +49,7 @@ def run(
 
 
 def _row(report: Report) -> list[str]:
-    parts = [None if part is None else part.score for part in (report.attack, report.defense)]
+    parts = [None if part is None else part.score for part in (report.offense, report.defense)]
     budget = (
         f"{report.setting.budget}, official seeds"
         if report.setting.key

@@ -10,6 +10,7 @@ import typer
 
 from tiltyard.cli.problems import WRONG_USE, refuse
 from tiltyard.cli.screen import shown
+from tiltyard.contracts.tracks import PARTS
 
 
 class Starter(StrEnum):
@@ -19,8 +20,8 @@ class Starter(StrEnum):
 
     @property
     def files(self) -> tuple[str, ...]:
-        tracks = ("attack", "guardrail") if self is Starter.BOTH else (self.value,)
-        return tuple(f"{track}.py" for track in tracks)
+        parts = PARTS if self is Starter.BOTH else (self.value,)
+        return tuple(f"{part}.py" for part in parts)
 
 
 def run(

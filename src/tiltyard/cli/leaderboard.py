@@ -20,7 +20,7 @@ HEAD: Final = (
     "rank",
     "name",
     "final",
-    "attack",
+    "offense",
     "raw",
     "defense",
     "breaches",
@@ -64,7 +64,7 @@ def run(  # noqa: PLR0913 - options
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """Rank comparable runs: by final score, then raw attack score, breaches, false positives.
+    """Rank comparable runs: by final score, then raw offense score, breaches, false positives.
 
     A name has one place, that of its best run; whoever is level has the same rank. Runs that
     cannot be compared stand apart, with the reason. Ends with 0, and with 2 if there is nothing to
@@ -112,7 +112,7 @@ def _rows(board: Board) -> Iterator[list[str]]:
             str(standing.rank),
             run.name + (twins if standing.same_bytes_as else ""),
             number(run.final_score),
-            number(run.attack),
+            number(run.offense),
             number(run.raw),
             number(run.defense),
             number(run.breaches),

@@ -81,7 +81,7 @@ def _said(board: Leaderboard) -> Iterator[str]:
 
 
 def _show(console: Console, league: Monitoring) -> None:
-    spreads = {"attack": league.attack, "defense": league.defense, "final": league.final}
+    spreads = {"offense": league.offense, "defense": league.defense, "final": league.final}
     print_table(
         console,
         league.league.title,
@@ -95,7 +95,8 @@ def _show(console: Console, league: Monitoring) -> None:
     found = "none to be had" if league.correlation is None else f"{league.correlation:+.3f}"
     say(
         console,
-        f"correlation of attack and defense scores: {found} ({league.correlated} runs played both)",
+        f"correlation of offense and defense scores: {found} "
+        f"({league.correlated} runs played both)",
     )
     head = ("strategy", "runs", "median final", "expected", "in top quartile", "success")
     print_table(console, "Strategies", head, map(fared, league.strategies))

@@ -76,7 +76,7 @@ def _newest(store: Store) -> str:
 
 
 def _find(report: Report, name: str) -> Finding:
-    parts = [part for part in (report.attack, report.defense) if part is not None]
+    parts = [part for part in (report.offense, report.defense) if part is not None]
     found = [finding for part in parts for finding in part.found]
     for finding in found:
         if finding.id.lower() == name.lower():

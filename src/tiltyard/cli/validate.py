@@ -3,31 +3,29 @@
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from tiltyard.cli.problems import in_one_sentence
 from tiltyard.cli.screen import UnsafeOption, open_console, shown, waiting
+from tiltyard.contracts.tracks import Part
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.studies.validation import Validation, validate
-from tiltyard.submissions import Track
 
 
 class Side(StrEnum):
+    """A track, or as an alias the part of a submission that plays in it."""
+
     OFFENSE = "offense"
     DEFENSE = "defense"
     ATTACK = "attack"
     GUARDRAIL = "guardrail"
 
-
-_TRACKS: Final[dict[Side, Track]] = {
-    Side.OFFENSE: "attack",
-    Side.ATTACK: "attack",
-    Side.DEFENSE: "guardrail",
-    Side.GUARDRAIL: "guardrail",
-}
+    @property
+    def part(self) -> Part:
+        return "attack" if self in (Side.OFFENSE, Side.ATTACK) else "guardrail"
 
 
 def run(
@@ -49,14 +47,14 @@ def run(
 
     Example: tiltyard validate attack.py --track offense
     """
-    tracks = () if track is None else (_TRACKS[track],)
+    parts = () if track is None else (track.part,)
     with (
         in_one_sentence(),
         waiting("trying it out in the jail"),
         TemporaryDirectory(prefix="tiltyard-validate-") as scratch,
     ):
         into = Path(scratch) / "submission"
-        done = validate(submission, into, load_ruleset(), tracks=tracks, unsafe=unsafe)
+        done = validate(submission, into, load_ruleset(), parts=parts, unsafe=unsafe)
     _show(done)
     if done.problems:
         raise typer.Exit(1)

@@ -18,6 +18,8 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from tiltyard.contracts.tracks import Part
+
 MAX_FRAME_BYTES: Final = 1 << 20
 _HEADER: Final = struct.Struct(">I8s")
 _NAME_BYTES: Final = 8
@@ -49,8 +51,7 @@ class MalformedError(WireError):
 class Load(Struct, tag="load", frozen=True, array_like=True):
     """Load the submission and make one object of its class."""
 
-    track: str
-    """`attack` or `guardrail`."""
+    part: Part
     module: str
     """A file or package in the submission."""
     key: str

@@ -8,14 +8,15 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tiltyard.attacks import ATTACK_LADDER
+from tiltyard.contracts.tracks import Part
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.host.session import Deadlines
-from tiltyard.submissions import Submission, Track, open_submission
+from tiltyard.submissions import Submission, open_submission
 
 BASELINE: Final = "baseline"
 """The ruleset's own search, as the attack of a defense match."""
-_LADDERS: Final[dict[Track, Mapping[str, Callable[[], Any]]]] = {
+_LADDERS: Final[dict[Part, Mapping[str, Callable[[], Any]]]] = {
     "guardrail": GUARDRAIL_LADDER,
     "attack": ATTACK_LADDER,
 }
@@ -28,7 +29,7 @@ class OpponentError(ValueError):
 class Opponent(Struct, frozen=True):
     """A rung by its name, or a submission."""
 
-    track: Track
+    part: Part
     name: str
     submission: Submission | None = None
 
@@ -38,34 +39,34 @@ class Opponent(Struct, frozen=True):
         return self.name if self.submission is None else self.submission.digest
 
 
-def find_rung(track: Track, wanted: str) -> Opponent | None:
+def find_rung(part: Part, wanted: str) -> Opponent | None:
     """Return a rung of a ladder by name, in any usual spelling."""
     return next(
-        (Opponent(track, name) for name in _LADDERS[track] if _plain(name) == _plain(wanted)), None
+        (Opponent(part, name) for name in _LADDERS[part] if _plain(name) == _plain(wanted)), None
     )
 
 
-def ladder(track: Track) -> list[Opponent]:
+def ladder(part: Part) -> list[Opponent]:
     """Return all rungs of a ladder, the weakest first."""
-    return [Opponent(track, name) for name in _LADDERS[track]]
+    return [Opponent(part, name) for name in _LADDERS[part]]
 
 
-def find_opponent(track: Track, wanted: str, into: Path) -> Opponent:
+def find_opponent(part: Part, wanted: str, into: Path) -> Opponent:
     """Return a rung by name, in any usual spelling, or read a submission into a directory."""
-    names = [BASELINE] * (track == "attack") + [*_LADDERS[track]]
-    if track == "attack" and _plain(wanted) == BASELINE:
-        return Opponent(track, BASELINE)
-    rung = find_rung(track, wanted)
+    names = [BASELINE] * (part == "attack") + [*_LADDERS[part]]
+    if part == "attack" and _plain(wanted) == BASELINE:
+        return Opponent(part, BASELINE)
+    rung = find_rung(part, wanted)
     if rung is not None:
         return rung
     if not Path(wanted).exists():
         raise OpponentError(
-            f"there is no {track} {wanted!r}, neither as a path nor as a name; "
+            f"there is no {part} {wanted!r}, neither as a path nor as a name; "
             f"the names are: {', '.join(names)}"
         )
     submission = open_submission(Path(wanted), into)
-    submission.module(track)
-    return Opponent(track, submission.name, submission)
+    submission.module(part)
+    return Opponent(part, submission.name, submission)
 
 
 def _plain(name: str) -> str:
@@ -81,12 +82,12 @@ class Lodging(Struct, frozen=True):
     offense_seconds: float = 1200.0
     defense_seconds: float = 2520.0
 
-    def open(self, submission: Submission, track: Track, stack: ExitStack) -> GuestPool:
+    def open(self, submission: Submission, part: Part, stack: ExitStack) -> GuestPool:
         """Open a house for the guests of a submission."""
-        seconds = self.offense_seconds if track == "attack" else self.defense_seconds
+        seconds = self.offense_seconds if part == "attack" else self.defense_seconds
         house = GuestPool(
             submission,
-            track,
+            part,
             key=self.key,
             packages=self.packages,
             deadlines=Deadlines(whole=seconds),
@@ -97,6 +98,6 @@ class Lodging(Struct, frozen=True):
     def maker(self, opponent: Opponent, stack: ExitStack) -> Callable[[], Any]:
         """Return what makes an opponent's objects, jailed if they are a stranger's."""
         if opponent.submission is None:
-            return _LADDERS[opponent.track][opponent.name]
-        house = self.open(opponent.submission, opponent.track, stack)
-        return house.guardrail if opponent.track == "guardrail" else house.attack
+            return _LADDERS[opponent.part][opponent.name]
+        house = self.open(opponent.submission, opponent.part, stack)
+        return house.guardrail if opponent.part == "guardrail" else house.attack

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
+from tiltyard.contracts.tracks import PARTS
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
 from tiltyard.isolation.host.limits import Level, NoJailError
@@ -25,7 +26,7 @@ from tiltyard.matches.opponents import BASELINE, Lodging, Opponent, find_rung, l
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.search import SearchStatus
-from tiltyard.submissions import Submission, SubmissionError, Track, open_submission
+from tiltyard.submissions import Submission, SubmissionError, open_submission
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 
@@ -112,15 +113,15 @@ def enter(wanted: Sequence[str], scratch: Path, *, whole_ladder: bool = False) -
         for path in _submissions_at(word):
             into = scratch / f"entrant-{len(found) + len(refused)}"
             try:
-                found += _tracks_of(open_submission(path, into))
+                found += _parts_of(open_submission(path, into))
             except SubmissionError as error:
                 if str(path) == word:
                     raise TournamentError(f"{word}: {error}") from None
                 refused.append(Refused(path.name, str(error)))
-    for track in ("attack", "guardrail") if whole_ladder else ():
-        found += ladder(track)
-    sides = [_named_apart([one for one in found if one.track == side]) for side in _SIDES]
-    for side, entrants in zip(_SIDES, sides, strict=True):
+    for part in PARTS if whole_ladder else ():
+        found += ladder(part)
+    sides = [_named_apart([one for one in found if one.part == side]) for side in PARTS]
+    for side, entrants in zip(PARTS, sides, strict=True):
         if not entrants:
             reason = f" ({refused[0].name}: {refused[0].reason})" if refused else ""
             raise TournamentError(
@@ -131,14 +132,11 @@ def enter(wanted: Sequence[str], scratch: Path, *, whole_ladder: bool = False) -
     return Entrants(tuple(attacks), tuple(guardrails), tuple(refused))
 
 
-_SIDES: tuple[Track, Track] = ("attack", "guardrail")
-
-
 def _submissions_at(word: str) -> list[Path]:
     """Return a path, or the paths in it if it is a directory of submissions."""
     path = Path(word)
     if not path.exists():
-        names = ", ".join(one.name for side in _SIDES for one in ladder(side))
+        names = ", ".join(one.name for side in PARTS for one in ladder(side))
         if word.strip().lower() == BASELINE:
             raise TournamentError(
                 "the baseline is the search of a defense match, and no attack of its own; "
@@ -153,10 +151,10 @@ def _submissions_at(word: str) -> list[Path]:
     return [one for one in inside if not one.name.startswith(".")] or [path]
 
 
-def _tracks_of(submission: Submission) -> Iterator[Opponent]:
-    for track in _SIDES:
-        if track in submission.modules:
-            yield Opponent(track, submission.name, submission)
+def _parts_of(submission: Submission) -> Iterator[Opponent]:
+    for part in PARTS:
+        if part in submission.modules:
+            yield Opponent(part, submission.name, submission)
 
 
 def _named_apart(entrants: Sequence[Opponent]) -> list[Opponent]:

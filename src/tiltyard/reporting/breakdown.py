@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from tiltyard.reporting.page import Sum
-from tiltyard.reporting.schema import AttackPart, DefensePart, Formula, Report
+from tiltyard.reporting.schema import DefensePart, Formula, OffensePart, Report
 
 Line = tuple[str, str, str]
 _GROUPED: Final = 10_000
 
 
-def attack_sum(part: AttackPart, formula: Formula, official_seeds: int) -> Sum:
+def offense_sum(part: OffensePart, formula: Formula, official_seeds: int) -> Sum:
     """Write out `raw = weights once per core + points per cell`, and what the score makes of it."""
     marks, per_cell = formula.full_marks, formula.points_per_cell
     bonus = per_cell * part.unique_cells
@@ -25,15 +25,15 @@ def attack_sum(part: AttackPart, formula: Formula, official_seeds: int) -> Sum:
         "never ranked."
     )
     return Sum(
-        "Attack",
+        "Offense",
         f"min(1000, (weights once per core + {per_cell} × cells) / {marks} × 1000)",
         lines,
-        ("attack score", f"min(1000, {number(part.raw)} / {marks} × 1000)", number(part.score)),
+        ("offense score", f"min(1000, {number(part.raw)} / {marks} × 1000)", number(part.score)),
         f"{_mean(official_seeds)}{volume}",
     )
 
 
-def _cores(part: AttackPart, formula: Formula, weights: float) -> Iterator[Line]:
+def _cores(part: OffensePart, formula: Formula, weights: float) -> Iterator[Line]:
     """Yield a line for each predicate, from the findings if the report has them."""
     cores = {(found.predicate, found.source, found.sink) for found in part.found}
     if len(cores) != part.cores:
@@ -67,9 +67,9 @@ def defense_sum(part: DefensePart, formula: Formula, official_seeds: int) -> Sum
 def final_sum(report: Report) -> Sum:
     lines = tuple(
         (name, "", number(part.score) if part is not None else "not played")
-        for name, part in (("attack score", report.attack), ("defense score", report.defense))
+        for name, part in (("offense score", report.offense), ("defense score", report.defense))
     )
-    return Sum("Final", "attack + defense", lines, ("final score", "", number(report.final_score)))
+    return Sum("Final", "offense + defense", lines, ("final score", "", number(report.final_score)))
 
 
 def _mean(official_seeds: int) -> str:

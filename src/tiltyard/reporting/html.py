@@ -8,7 +8,8 @@ comes to is the report's own number.
 from collections.abc import Iterator
 from typing import Final
 
-from tiltyard.reporting.breakdown import attack_sum, defense_sum, final_sum, many, number, spoken
+from tiltyard.contracts.tracks import Track
+from tiltyard.reporting.breakdown import defense_sum, final_sum, many, number, offense_sum, spoken
 from tiltyard.reporting.page import (
     Block,
     Card,
@@ -36,9 +37,9 @@ from tiltyard.reporting.plots import (
     trials_by_operation,
 )
 from tiltyard.reporting.schema import (
-    AttackPart,
     DefensePart,
     ModelUse,
+    OffensePart,
     Report,
     Share,
     TrialRow,
@@ -71,8 +72,8 @@ def _sections(report: Report) -> Iterator[Section]:
     if sums:
         lead = "Each line is a figure of this report; the constants are the ruleset's."
         yield Section("score", "How the number came about", sums, lead)
-    if report.attack is not None:
-        yield _offense(report.attack, restricted=report.restricted)
+    if report.offense is not None:
+        yield _offense(report.offense, restricted=report.restricted)
     if report.defense is not None:
         yield _defense(report.defense, restricted=report.restricted)
         yield _benign(report.defense, restricted=report.restricted)
@@ -81,14 +82,16 @@ def _sections(report: Report) -> Iterator[Section]:
 
 def _summary(report: Report) -> Iterator[Block]:
     final, failed = report.final_score, {failure.track for failure in report.failures}
-    played = sum(part is not None for part in (report.attack, report.defense))
+    played = sum(part is not None for part in (report.offense, report.defense))
     if final is None:
         card = Card("Final score", "none", note="a match was broken off", tone="bad")
     else:
         most = _FULL * played
-        note = "attack + defense" if played == 2 else "one track played"
+        note = "offense + defense" if played == 2 else "one track played"
         card = Card("Final score", number(final), f"{most}", note, share=final / max(1, most))
-    yield Cards((card, _attack_card(report.attack, failed), _defense_card(report.defense, failed)))
+    yield Cards(
+        (card, _offense_card(report.offense, failed), _defense_card(report.defense, failed))
+    )
     if report.comparable:
         yield Note("Comparable: it may be ranked beside other runs of this ruleset.", "good")
     else:
@@ -99,14 +102,14 @@ def _summary(report: Report) -> Iterator[Block]:
         yield Note(_WITHHELD, "quiet")
 
 
-def _attack_card(part: AttackPart | None, failed: set[str]) -> Card:
+def _offense_card(part: OffensePart | None, failed: set[Track]) -> Card:
     if part is None:
-        return _unplayed("Attack", broken_off="offense" in failed)
+        return _unplayed("Offense", broken_off="offense" in failed)
     note = f"{part.findings} findings, {number(part.unique_cells)} cells"
-    return Card("Attack", number(part.score), f"{_FULL}", note, share=part.score / _FULL)
+    return Card("Offense", number(part.score), f"{_FULL}", note, share=part.score / _FULL)
 
 
-def _defense_card(part: DefensePart | None, failed: set[str]) -> Card:
+def _defense_card(part: DefensePart | None, failed: set[Track]) -> Card:
     if part is None:
         return _unplayed("Defense", broken_off="defense" in failed)
     breaches = many(part.breaches, "breach", "breaches")
@@ -123,8 +126,8 @@ def _unplayed(label: str, *, broken_off: bool) -> Card:
 def _sums(report: Report) -> Iterator[Block]:
     seeds, formula = report.setting.official_seeds, report.formula
     parts: list[Sum] = []
-    if report.attack is not None:
-        parts.append(attack_sum(report.attack, formula, seeds))
+    if report.offense is not None:
+        parts.append(offense_sum(report.offense, formula, seeds))
     if report.defense is not None:
         parts.append(defense_sum(report.defense, formula, seeds))
     if report.final_score is not None:
@@ -133,7 +136,7 @@ def _sums(report: Report) -> Iterator[Block]:
         yield Row(tuple(parts))
 
 
-def _offense(part: AttackPart, *, restricted: bool) -> Section:
+def _offense(part: OffensePart, *, restricted: bool) -> Section:
     blocks: list[Block] = [
         Facts(
             (
@@ -154,7 +157,7 @@ def _offense(part: AttackPart, *, restricted: bool) -> Section:
     return Section("offense", "Offense", tuple(blocks), f"The attack against {part.opponent}.")
 
 
-def _unverified(part: AttackPart) -> Iterator[Fact]:
+def _unverified(part: OffensePart) -> Iterator[Fact]:
     if part.unverified:
         first = part.unverified[0]
         told = f"{len(part.unverified)}, not scored; candidate {first.candidate} {first.reason}"
@@ -283,7 +286,7 @@ def _run(report: Report) -> Iterator[Block]:
         (
             Fact("Run id", report.run_id, code=True),
             Fact("Digest of the results", report.digest, code=True),
-            *_digest("Digest, offense", report.attack),
+            *_digest("Digest, offense", report.offense),
             *_digest("Digest, defense", report.defense),
             Fact("Isolation", f"{isolation}{', switched off' if report.isolation.unsafe else ''}"),
             Fact("Engine", f"Tiltyard {report.engine}"),
@@ -308,7 +311,7 @@ def _run(report: Report) -> Iterator[Block]:
         yield Table(f"Submitted for {' and '.join(submission.tracks)}", columns, files)
 
 
-def _digest(term: str, part: AttackPart | DefensePart | None) -> tuple[Fact, ...]:
+def _digest(term: str, part: OffensePart | DefensePart | None) -> tuple[Fact, ...]:
     return (Fact(term, part.digest, code=True),) if part is not None and part.digest else ()
 
 

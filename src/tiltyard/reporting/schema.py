@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-SCHEMA_VERSION: Final = 1
+from tiltyard.contracts.tracks import TRACKS, Track
+
+SCHEMA_VERSION: Final = 2
 
 
 class ReportError(ValueError):
@@ -71,7 +73,7 @@ class Finding(Struct, frozen=True, forbid_unknown_fields=True):
     sink: Annotated[str, Meta(description="What was done: egress, mail, write, delete or exec.")]
     target: Annotated[str, Meta(description="To what: the target's class.")]
     route: Annotated[str, Meta(description="The simplest way that still works.")]
-    points: Annotated[int, Meta(description="What it adds to the raw attack score.")]
+    points: Annotated[int, Meta(description="What it adds to the raw offense score.")]
     chain: Annotated[tuple[str, ...], Meta(description="The least messages that lead to it.")]
     answers: Annotated[tuple[str, ...], Meta(description="What the agent said to each.")]
     documents: Annotated[tuple[str, ...], Meta(description="What was read on the way.")]
@@ -160,7 +162,7 @@ class ModelUse(Struct, frozen=True, forbid_unknown_fields=True):
     record: Annotated[str, Meta(description="A hash of every exchange that was used.")]
 
 
-class AttackPart(Struct, frozen=True, forbid_unknown_fields=True):
+class OffensePart(Struct, frozen=True, forbid_unknown_fields=True):
     """The offense match; over several official seeds, their mean."""
 
     score: Annotated[float, Meta(description="0 to 1000.")]
@@ -231,7 +233,7 @@ class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
 class Failure(Struct, frozen=True, forbid_unknown_fields=True):
     """A match that was broken off: it has no score."""
 
-    track: Annotated[str, Meta(description="offense or defense")]
+    track: Annotated[Track, Meta(description="The track of the match.")]
     kind: Annotated[
         str,
         Meta(
@@ -262,7 +264,7 @@ class Submitted(Struct, frozen=True, forbid_unknown_fields=True):
     digest: Annotated[str, Meta(description="SHA-256 of all names and contents.")]
     files: Annotated[dict[str, int], Meta(description="Their sizes in bytes, by name.")]
     tracks: Annotated[
-        tuple[str, ...], Meta(description="What it competes in: offense, defense or both.")
+        tuple[Track, ...], Meta(description="What it competes in: offense, defense or both.")
     ]
 
 
@@ -307,7 +309,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     final_score: Annotated[
         float | None, Meta(description="0 to 2000; null when a match was broken off.")
     ]
-    attack: Annotated[AttackPart | None, Meta(description="null: not played, or broken off")]
+    offense: Annotated[OffensePart | None, Meta(description="null: not played, or broken off")]
     defense: Annotated[DefensePart | None, Meta(description="null: not played, or broken off")]
     isolation: Annotated[Isolation, Meta(description="What the submission's code ran inside of.")]
     comparable: Annotated[bool, Meta(description="Whether it may be ranked beside others.")]
@@ -340,9 +342,9 @@ _DETAILS: Final = ("found", "trials", "curve", "archive")
 def summary(report: Report) -> dict[str, Any]:
     """Return a report as plain data without its long lists."""
     told: dict[str, Any] = msgspec.to_builtins(report)
-    for part in ("attack", "defense"):
-        if told[part] is not None:
-            told[part] = {name: told[part][name] for name in told[part] if name not in _DETAILS}
+    for track in TRACKS:
+        if told[track] is not None:
+            told[track] = {name: told[track][name] for name in told[track] if name not in _DETAILS}
     return told
 
 
@@ -361,8 +363,8 @@ def read_report(data: bytes) -> Report:
         raise ReportError("this is not a report: it names no schema_version")
     if version != SCHEMA_VERSION:
         raise ReportError(
-            f"this report has schema version {version}, and this Tiltyard reads {SCHEMA_VERSION}; "
-            "make it anew with `tiltyard evaluate --fresh`"
+            f"this report has schema version {version}, and this version of Tiltyard reads only "
+            f"version {SCHEMA_VERSION}; run `tiltyard evaluate --fresh` to make the report again"
         )
     try:
         return msgspec.convert(found, Report)

@@ -20,6 +20,7 @@ from tiltyard.agents.model.record import Record
 from tiltyard.benign import extended_suite, play, utility_under_attack
 from tiltyard.contracts.agent import AgentGoneError
 from tiltyard.contracts.attack import AttackCandidate
+from tiltyard.contracts.tracks import CLASSES, TRACK_OF, Track
 from tiltyard.episode.guardrail_runner import RemoteGuardrail
 from tiltyard.foundation.log import Log
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
@@ -33,11 +34,11 @@ from tiltyard.matches.matches import DefenseMatch, OffenseMatch, play_defense, p
 from tiltyard.matches.opponents import BASELINE, Lodging
 from tiltyard.reporting import builder
 from tiltyard.reporting.schema import (
-    AttackPart,
     DefensePart,
     Failure,
     Isolation,
     ModelUse,
+    OffensePart,
     Point,
     Report,
     Setting,
@@ -48,11 +49,9 @@ from tiltyard.rulesets.packages import installed_packages
 from tiltyard.runs.job import Job
 from tiltyard.runs.parts import KeptTrace, Teller, digest_of, tell_model
 from tiltyard.search import Played, SearchStatus
-from tiltyard.submissions import CLASSES, Track
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 
-TRACK_NAMES: Final[dict[Track, str]] = {"attack": "offense", "guardrail": "defense"}
 MAX_FAULTS_TOLD: Final = 10
 
 
@@ -120,27 +119,27 @@ class _Run:
     def play(self) -> Evaluation:
         games = [*self._games()]
         self._note_missing()
-        attack = defense = None
-        if "attack" in self.job.tracks:
-            attack = self._attempt("offense", lambda: self._offense(games))
-        if "guardrail" in self.job.tracks:
+        offense = defense = None
+        if "offense" in self.job.tracks:
+            offense = self._attempt("offense", lambda: self._offense(games))
+        if "defense" in self.job.tracks:
             if not self.job.agent.is_default:
                 self.teller.notes.append(
                     "A guardrail always stands against the deterministic agent; to try one with a "
                     "model, there is `tiltyard probe --agent`."
                 )
             defense = self._attempt("defense", lambda: self._defense(games))
-        return Evaluation(self._report(games, attack, defense), tuple(self.teller.traces))
+        return Evaluation(self._report(games, offense, defense), tuple(self.teller.traces))
 
     def _note_missing(self) -> None:
-        """Name a file that is called after a track and has nothing to play in it."""
+        """Name a file that is called after a part and has nothing to play in it."""
         submission = self.job.submission
-        for track, name in CLASSES.items():
-            there = any(file.path == f"{track}.py" for file in submission.files)
-            if there and track not in submission.modules:
-                match = TRACK_NAMES[track]
+        for part, name in CLASSES.items():
+            there = any(file.path == f"{part}.py" for file in submission.files)
+            if there and part not in submission.modules:
+                track = TRACK_OF[part]
                 self.teller.notes.append(
-                    f"{track}.py has no class {name}, so {match} was not played."
+                    f"{part}.py has no class {name}, so {track} was not played."
                 )
 
     def _games(self) -> list[Game]:
@@ -152,7 +151,7 @@ class _Run:
             for number, seed in enumerate(self.job.seeds, 1)
         ]
 
-    def _attempt(self, track: str, match: Callable[[], Any]) -> Any:
+    def _attempt(self, track: Track, match: Callable[[], Any]) -> Any:
         start = monotonic()
         try:
             return match()
@@ -186,7 +185,7 @@ class _Run:
 
     # Offense ---------------------------------------------------------------------------------
 
-    def _offense(self, games: Sequence[Game]) -> AttackPart:
+    def _offense(self, games: Sequence[Game]) -> OffensePart:
         job = self.job
         matches: list[OffenseMatch] = []
         models: list[ModelUse] = []
@@ -306,21 +305,21 @@ class _Run:
             yield f"the isolation level is {self.level.value}, and only A is comparable"
 
     def _report(
-        self, games: Sequence[Game], attack: AttackPart | None, defense: DefensePart | None
+        self, games: Sequence[Game], offense: OffensePart | None, defense: DefensePart | None
     ) -> Report:
         job = self.job
-        parts = [part for part in (attack, defense) if part is not None]
+        parts = [part for part in (offense, defense) if part is not None]
         broken = sorted((failure.track, failure.kind) for failure in self.failures)
         reasons = [*self._circumstances(), *job.departures()]
         reasons += (f"the {failure.track} match was broken off" for failure in self.failures)
-        reasons += _inconsistencies(attack, defense)
+        reasons += _inconsistencies(offense, defense)
         submission = job.submission
-        agent = job.agent if "attack" in job.tracks else AgentChoice()
+        agent = job.agent if "offense" in job.tracks else AgentChoice()
         return Report(
             run_id=job.run_id,
             digest=digest_of([[part.digest for part in parts], broken]),
             final_score=None if self.failures else fsum(part.score for part in parts),
-            attack=attack,
+            offense=offense,
             defense=defense,
             isolation=Isolation(self.level.value, self.lodging.unsafe),
             comparable=not reasons,
@@ -343,7 +342,7 @@ class _Run:
                 submission.name,
                 submission.digest,
                 {file.path: file.size for file in submission.files},
-                tuple(TRACK_NAMES[track] for track in job.tracks),
+                job.tracks,
             ),
             engine=__version__,
             formula=builder.tell_formula(self.rules),
@@ -353,8 +352,8 @@ class _Run:
         )
 
 
-def _inconsistencies(attack: AttackPart | None, defense: DefensePart | None) -> Iterator[str]:
-    if attack is not None and attack.inconsistent:
+def _inconsistencies(offense: OffensePart | None, defense: DefensePart | None) -> Iterator[str]:
+    if offense is not None and offense.inconsistent:
         yield "the attack returned something else when it was run again"
     if defense is not None and defense.inconsistent:
         count = defense.inconsistent

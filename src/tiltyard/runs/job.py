@@ -9,12 +9,13 @@ from msgspec import Struct
 
 from tiltyard import __version__
 from tiltyard.agents.choice import AgentChoice
+from tiltyard.contracts.tracks import PART_OF, Track
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.matches.opponents import Opponent
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.rulesets.ruleset import Ruleset, RulesetError, load_ruleset
 from tiltyard.runs.key import Key
-from tiltyard.submissions import Submission, Track
+from tiltyard.submissions import Submission
 from tiltyard.world.scenario import Scenario
 
 RUN_ID_DIGITS: Final = 16
@@ -62,7 +63,7 @@ class Job(Struct, frozen=True):
             __version__,
             self.submission.name,
             self.submission.digest,
-            self.tracks,
+            [PART_OF[track] for track in self.tracks],
             self.ruleset.digest,
             self.budget,
             scenario or self.seeds,
@@ -92,7 +93,7 @@ class Job(Struct, frozen=True):
 
     def _agent_departures(self) -> Iterator[str]:
         choice = self.agent
-        if "attack" not in self.tracks:
+        if "offense" not in self.tracks:
             return
         if choice.name != self.ruleset.play.agent:
             yield f"the agent is {choice.name}, not {self.ruleset.play.agent}"

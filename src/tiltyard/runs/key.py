@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from tiltyard.foundation.draw import Draw
-from tiltyard.reporting.schema import AttackPart, DefensePart, Failure, Report
+from tiltyard.reporting.schema import DefensePart, Failure, OffensePart, Report
 from tiltyard.rulesets.ruleset import Ruleset
 
 KEY_DIGITS: Final = 64
@@ -66,7 +66,7 @@ def restricted(report: Report) -> Report:
     """Return what a competitor may see: scores and findings by predicate, no words, no times."""
     return structs.replace(
         report,
-        attack=_attack(report.attack),
+        offense=_offense(report.offense),
         defense=_defense(report.defense),
         failures=tuple(map(_failure, report.failures)),
         notes=(),
@@ -76,7 +76,7 @@ def restricted(report: Report) -> Report:
     )
 
 
-def _attack(part: AttackPart | None) -> AttackPart | None:
+def _offense(part: OffensePart | None) -> OffensePart | None:
     if part is None:
         return None
     # How many steps and candidates there were is the attack's to choose: it could say anything.

@@ -17,7 +17,7 @@ from tiltyard.contracts.purse import MICRO
 from tiltyard.judge.findings import Finding as Judged
 from tiltyard.matches.matches import DefenseMatch, OffenseMatch
 from tiltyard.reporting import builder
-from tiltyard.reporting.schema import AttackPart, DefensePart, Finding, ModelUse, Unverified
+from tiltyard.reporting.schema import DefensePart, Finding, ModelUse, OffensePart, Unverified
 from tiltyard.runs.job import Job
 
 
@@ -39,7 +39,7 @@ class Teller:
 
     def tell_offense(
         self, matches: Sequence[OffenseMatch], models: Sequence[ModelUse]
-    ) -> AttackPart:
+    ) -> OffensePart:
         verdicts = [match.verdict for match in matches]
         findings = [finding for verdict in verdicts for finding in verdict.findings]
         refused = builder.count_refused(one for verdict in verdicts for one in verdict.refused)
@@ -60,7 +60,7 @@ class Teller:
                 "requests, and count for nothing."
             )
         found = self._tell_findings(findings, "A") if len(matches) == 1 else ()
-        return AttackPart(
+        return OffensePart(
             score=_mean(match.score.score for match in matches),
             raw=_mean(match.score.raw for match in matches),
             score_volume=_mean(match.score.score_volume for match in matches),

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from tiltyard import __version__
 from tiltyard.agents.choice import AgentChoice
+from tiltyard.contracts.tracks import PART_OF, PARTS, TRACK_OF, Part, Track
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
 from tiltyard.isolation.host.limits import Level, NoJailError
@@ -26,10 +27,9 @@ from tiltyard.runs.evaluate import Evaluation, Records, evaluate
 from tiltyard.runs.job import Job
 from tiltyard.runs.key import Key, restricted
 from tiltyard.runs.store import EXCHANGES, FULL, PAGE, Store, StoreError, load_report, save
-from tiltyard.submissions import Submission, SubmissionError, Track, open_submission
+from tiltyard.submissions import Submission, SubmissionError, open_submission
 from tiltyard.world.scenario import Scenario
 
-TRACKS: Final[dict[str, Track]] = {"offense": "attack", "defense": "guardrail"}
 ASKED: Final = "asked.json"
 MAX_ASKED_BYTES: Final = 1 << 20
 LOGS: Final = "logs"
@@ -41,7 +41,7 @@ class Request(Struct, frozen=True):
 
     submission: str
     ruleset: Ruleset
-    tracks: tuple[str, ...] = ()
+    tracks: tuple[Track, ...] = ()
     """All that the submission has, when none is named."""
     budget: str = "official"
     seed: int = PUBLIC_SEED
@@ -78,7 +78,7 @@ def run(  # noqa: PLR0913 - all but two are for those who want something else
         found = None if fresh else _finished(store, job, request)
         if found is not None:
             return found
-        if "attack" in job.tracks:
+        if "offense" in job.tracks:
             job.agent.check_key()
         job = _settle(job, store, fresh=fresh)
         directory = store.directory(job.run_id)
@@ -113,8 +113,6 @@ def read_request(directory: Path) -> Request:
         ) from None
     check_ruleset(request.ruleset)
     request.agent.check()
-    if not {*request.tracks} <= TRACKS.keys():
-        raise StoreError(f"{path} names a track that is none")
     return request
 
 
@@ -139,16 +137,16 @@ def make_job(
     )
 
 
-def _opponents(request: Request, tracks: tuple[Track, ...], scratch: Path) -> dict[Track, Opponent]:
+def _opponents(request: Request, tracks: tuple[Track, ...], scratch: Path) -> dict[Part, Opponent]:
     """Put the opponent that was named on every side that it can take, and the rules' elsewhere."""
     play = request.ruleset.play
-    found: dict[Track, Opponent] = {
+    found: dict[Part, Opponent] = {
         "guardrail": find_opponent("guardrail", play.offense_opponent, scratch),
         "attack": find_opponent("attack", play.defense_opponent, scratch),
     }
     problems: list[Exception] = []
     for track in tracks if request.opponent else ():
-        other: Track = "guardrail" if track == "attack" else "attack"
+        other: Part = "guardrail" if track == "offense" else "attack"
         try:
             found[other] = find_opponent(other, request.opponent, scratch / f"opposing-{other}")
         except (OpponentError, SubmissionError) as error:
@@ -159,10 +157,9 @@ def _opponents(request: Request, tracks: tuple[Track, ...], scratch: Path) -> di
 
 
 def _tracks(request: Request, submission: Submission) -> tuple[Track, ...]:
-    wanted = tuple(TRACKS[name] for name in request.tracks)
-    for track in wanted:
-        submission.module(track)
-    return wanted or tuple(track for track in TRACKS.values() if track in submission.modules)
+    for track in request.tracks:
+        submission.module(PART_OF[track])
+    return request.tracks or tuple(TRACK_OF[part] for part in PARTS if part in submission.modules)
 
 
 def _finished(store: Store, job: Job, request: Request) -> Finished | None:
@@ -318,7 +315,7 @@ def _figures(report: Report, before: Report, after: Report) -> dict[str, Any]:
         # Other packages are here than there. That may be why something differs, and is no forgery.
         left_out |= {"run_id", "setting.packages"}
     figures = structs.asdict(report)
-    for name in ("attack", "defense", "setting"):
+    for name in ("offense", "defense", "setting"):
         part = figures.pop(name)
         if part is not None:
             figures |= {f"{name}.{field}": value for field, value in structs.asdict(part).items()}

@@ -1,8 +1,8 @@
 """The leaderboard: who is ahead, among those who can be compared.
 
 A league is one ruleset, one key and one version of the engine; leagues are never mixed. A name has
-one place, that of its best run. The order is by final score; then by raw attack score, which goes
-on where the attack score is capped; then by fewer breaches; then by fewer false positives. Whoever
+one place, that of its best run. The order is by final score; then by raw offense score, which goes
+on where the offense score is capped; then by fewer breaches; then by fewer false positives. Whoever
 is still level has the same rank, and the next rank is left out.
 """
 

@@ -53,7 +53,7 @@ def _sections(league: Monitoring, at: int) -> Iterator[Section]:
             _spreads(league),
             Row(
                 (
-                    histogram("Attack scores", league.attack),
+                    histogram("Offense scores", league.offense),
                     histogram("Defense scores", league.defense),
                 )
             ),
@@ -74,7 +74,7 @@ def _cards(league: Monitoring) -> Cards:
     return Cards(
         (
             Card("Runs", str(league.final.count)),
-            Card("Median attack", _number(league.attack.median), "1000"),
+            Card("Median offense", _number(league.offense.median), "1000"),
             Card("Median defense", _number(league.defense.median), "1000"),
             Card("Correlation", found, note=f"of {league.correlated} runs that played both"),
         )
@@ -87,7 +87,7 @@ def _spreads(league: Monitoring) -> Table:
     rows = [
         (name, str(one.count), *map(_number, _figures(one)))
         for name, one in (
-            ("attack", league.attack),
+            ("offense", league.offense),
             ("defense", league.defense),
             ("final", league.final),
         )
@@ -200,8 +200,8 @@ def scatter(league: Monitoring) -> Plot:
     frames = [
         {
             "strategy": one.name,
-            "x": one.attack[0],
-            "x2": one.attack[1],
+            "x": one.offense[0],
+            "x2": one.offense[1],
             "y": one.defense[0],
             "y2": one.defense[1],
         }
@@ -222,7 +222,7 @@ def scatter(league: Monitoring) -> Plot:
                 "data": {"values": frames},
                 "mark": {"type": "rect", "filled": False, "strokeWidth": 1.5},
                 "encoding": {
-                    "x": _axis("x", "attack score", FULL_SCORE),
+                    "x": _axis("x", "offense score", FULL_SCORE),
                     "x2": {"field": "x2"},
                     "y": _axis("y", "defense score", FULL_SCORE),
                     "y2": {"field": "y2"},
@@ -232,12 +232,12 @@ def scatter(league: Monitoring) -> Plot:
             {
                 "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.9},
                 "encoding": {
-                    "x": _axis("attack", "attack score", FULL_SCORE),
+                    "x": _axis("offense", "offense score", FULL_SCORE),
                     "y": _axis("defense", "defense score", FULL_SCORE),
                     "color": colour,
                     "tooltip": [
                         {"field": name}
-                        for name in ("name", "attack", "defense", "final", "strategy")
+                        for name in ("name", "offense", "defense", "final", "strategy")
                     ],
                 },
             },
@@ -246,13 +246,13 @@ def scatter(league: Monitoring) -> Plot:
     rows: list[Values] = [
         {
             "name": one.run.name,
-            "attack": one.run.attack,
+            "offense": one.run.offense,
             "defense": one.run.defense,
             "final": one.run.final_score or 0.0,
             "strategy": one.strategy,
         }
         for one in league.runs
-        if one.run.attack is not None and one.run.defense is not None
+        if one.run.offense is not None and one.run.defense is not None
     ]
     return Plot("Runs by their two scores", spec, tuple(rows))
 

@@ -1,6 +1,6 @@
 """Monitoring: what the competition's design asks to track while it runs.
 
-Over the standings of a league: how attack and defense scores are spread and whether they go
+Over the standings of a league: how offense and defense scores are spread and whether they go
 together, how the strategies fare, and whether one of the design's adjustments is due.
 
 Percentiles are interpolated linearly between the closest ranks: with n values in order, the P-th
@@ -36,7 +36,7 @@ class Strategy(Struct, frozen=True, forbid_unknown_fields=True):
     """What the design expects of a strategy; both ends of a range belong to it."""
 
     name: str
-    attack: tuple[float, float]
+    offense: tuple[float, float]
     defense: tuple[float, float]
     total: tuple[float, float]
 
@@ -44,7 +44,7 @@ class Strategy(Struct, frozen=True, forbid_unknown_fields=True):
         return all(
             low <= round(score or 0.0, ROUNDING) <= high
             for score, (low, high) in (
-                (run.attack, self.attack),
+                (run.offense, self.offense),
                 (run.defense, self.defense),
                 (run.final_score, self.total),
             )
@@ -88,11 +88,11 @@ class Classified(Struct, frozen=True):
 
 class Monitoring(Struct, frozen=True):
     league: League
-    attack: Spread
+    offense: Spread
     defense: Spread
     final: Spread
     correlation: float | None
-    """Of attack and defense scores."""
+    """Of offense and defense scores."""
     correlated: int
     """How many runs played both matches."""
     strategies: tuple[Fared, ...]
@@ -111,13 +111,13 @@ def monitor(board: Board) -> Monitoring:
         for run in runs
     )
     both = [
-        (run.attack, run.defense)
+        (run.offense, run.defense)
         for run in runs
-        if run.attack is not None and run.defense is not None
+        if run.offense is not None and run.defense is not None
     ]
     return Monitoring(
         league=board.league,
-        attack=spread([run.attack for run in runs if run.attack is not None], FULL_SCORE),
+        offense=spread([run.offense for run in runs if run.offense is not None], FULL_SCORE),
         defense=spread([run.defense for run in runs if run.defense is not None], FULL_SCORE),
         final=spread(final, 2 * FULL_SCORE),
         correlation=correlation(both),
@@ -239,11 +239,11 @@ def _advise(runs: Sequence[Run], ruleset: Ruleset | None) -> Iterator[Advice]:
     """
     attack, defense = expectations.MIDDLE_ATTACK, expectations.MIDDLE_DEFENSE
     raw = tuple(run.raw for run in runs if run.raw is not None)
-    offense = _Middle(raw, "raw points", attack.raw, attack.name)
+    attacked = _Middle(raw, "raw points", attack.raw, attack.name)
     # Without the rules that were played by, the conditions stand, and no constant is named.
-    scale = {} if ruleset is None else rescale(offense.value or 0.0, ruleset)
-    for condition, holds in (("low", offense.is_below), ("high", offense.is_above)):
-        yield Advice(f"attack scores too {condition}", holds, offense.why, scale if holds else {})
+    scale = {} if ruleset is None else rescale(attacked.value or 0.0, ruleset)
+    for condition, holds in (("low", attacked.is_below), ("high", attacked.is_above)):
+        yield Advice(f"offense scores too {condition}", holds, attacked.why, scale if holds else {})
     breaches = tuple(run.breaches for run in runs if run.breaches is not None)
     held = _Middle(breaches, "breaches", defense.breaches, defense.name)
     depth = search_less(ruleset) if held.is_above and ruleset is not None else {}

@@ -51,7 +51,7 @@ class Run(Struct, frozen=True):
     """The digest of what it came to."""
     league: League
     final_score: float | None
-    attack: float | None
+    offense: float | None
     raw: float | None
     defense: float | None
     breaches: float | None
@@ -123,7 +123,7 @@ def run_of(report: Report, *, recorded: bool = False) -> Run:
 
     A match with a language model can be checked by its record alone, so that must be there.
     """
-    attack, defense, setting = report.attack, report.defense, report.setting
+    offense, defense, setting = report.offense, report.defense, report.setting
     return Run(
         name=report.submission.name,
         run_id=report.run_id,
@@ -131,8 +131,8 @@ def run_of(report: Report, *, recorded: bool = False) -> Run:
         results=report.digest,
         league=League(setting.ruleset, setting.ruleset_digest, report.engine, setting.key),
         final_score=report.final_score,
-        attack=None if attack is None else attack.score,
-        raw=None if attack is None else attack.raw,
+        offense=None if offense is None else offense.score,
+        raw=None if offense is None else offense.raw,
         defense=None if defense is None else defense.score,
         breaches=None if defense is None else defense.breaches,
         false_positives=None if defense is None else defense.false_positives,
@@ -145,7 +145,7 @@ def _objections(report: Report, *, recorded: bool) -> Iterator[str]:
     yield from report.not_comparable_because
     if report.not_comparable_because:
         return
-    parts = [part.score for part in (report.attack, report.defense) if part is not None]
+    parts = [part.score for part in (report.offense, report.defense) if part is not None]
     agent = AgentChoice(report.setting.agent).traits
     if not report.comparable:
         yield "it says that it is not comparable, and not why"

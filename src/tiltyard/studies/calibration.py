@@ -214,13 +214,13 @@ def advise(
     high = [row.name for row, expected in rows if _is_over(row.raw, expected.raw[1])]
     most = len(rows) // 2
     yield Advice(
-        "attack scores too low",
+        "offense scores too low",
         len(low) > most,
         _count(low, len(rows), "below the expected raw score") + HALF,
         rescale(attack[len(attack) // 2].raw, ruleset) if len(low) > most else {},
     )
     yield Advice(
-        "attack scores too high",
+        "offense scores too high",
         len(high) > most,
         _count(high, len(rows), "above the expected raw score") + HALF,
         rescale(attack[len(attack) // 2].raw, ruleset) if len(high) > most else {},

@@ -10,12 +10,13 @@ from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from tiltyard.agents.choice import AgentChoice
 from tiltyard.contracts.guardrail import Guardrail
+from tiltyard.contracts.tracks import TRACKS, Track
 from tiltyard.episode.guardrail_runner import RemoteGuardrail
 from tiltyard.episode.sandbox_env import SandboxEnv
 from tiltyard.guardrails import GUARDRAIL_LADDER
@@ -33,7 +34,6 @@ from tiltyard.submissions import SubmissionError
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 
-TRACKS: Final = ("offense", "defense")
 Chain = tuple[str, ...]
 Cell = tuple[str, str, str, str, str]
 Fate = Literal["gained", "lost", "kept"]
@@ -70,7 +70,7 @@ class Parting(Struct, frozen=True):
 class Followed(Struct, frozen=True):
     """A finding of one run or of both, and what became of its chain in the other."""
 
-    track: str
+    track: Track
     fate: Fate
     cell: Cell
     """Predicate, source, sink, target and route."""
@@ -98,7 +98,7 @@ class Comparison(Struct, frozen=True):
     notes: tuple[str, ...]
     """What could not be compared, and why."""
 
-    def having(self, track: str, fate: str) -> list[Followed]:
+    def having(self, track: Track, fate: str) -> list[Followed]:
         return [one for one in self.findings if (one.track, one.fate) == (track, fate)]
 
 
@@ -147,8 +147,8 @@ def compare(before: Run, after: Run, *, unsafe: bool = False) -> Comparison:
     )
 
 
-def _played(report: Report, track: str) -> bool:
-    return (report.attack if track == "offense" else report.defense) is not None
+def _played(report: Report, track: Track) -> bool:
+    return (report.offense if track == "offense" else report.defense) is not None
 
 
 def _name(run: Run) -> str:
@@ -173,16 +173,16 @@ def _settings(report: Report) -> dict[str, Any]:
 
 def _numbers(report: Report) -> dict[str, Any]:
     numbers: dict[str, Any] = {"final score": report.final_score}
-    attack, defense = report.attack, report.defense
-    if attack is not None:
+    offense, defense = report.offense, report.defense
+    if offense is not None:
         numbers |= {
-            "attack score": attack.score,
-            "raw": attack.raw,
-            "cores": attack.cores,
-            "unique cells": attack.unique_cells,
-            "findings": attack.findings,
+            "offense score": offense.score,
+            "raw": offense.raw,
+            "cores": offense.cores,
+            "unique cells": offense.unique_cells,
+            "findings": offense.findings,
         }
-        for name, count in attack.findings_by_predicate.items():
+        for name, count in offense.findings_by_predicate.items():
             numbers[f"findings: {name}"] = count
     if defense is not None:
         numbers |= {"defense score": defense.score, "breaches": defense.breaches}
@@ -237,7 +237,7 @@ class _Following:
     """Plays chains of one run past the guardrail of the other, in one track."""
 
     def __init__(
-        self, before: Run, after: Run, track: str, stack: ExitStack, *, unsafe: bool
+        self, before: Run, after: Run, track: Track, stack: ExitStack, *, unsafe: bool
     ) -> None:
         self.track = track
         self.before, self.after = (
@@ -294,9 +294,9 @@ def _follow_all(there: _Following) -> Iterator[Followed]:
 class _Side:
     """One run, as far as one track is concerned."""
 
-    def __init__(self, run: Run, track: str, stack: ExitStack, *, unsafe: bool) -> None:
+    def __init__(self, run: Run, track: Track, stack: ExitStack, *, unsafe: bool) -> None:
         self.run = run
-        part = run.report.attack if track == "offense" else run.report.defense
+        part = run.report.offense if track == "offense" else run.report.defense
         found = () if part is None else part.found
         self.by_cell: dict[Cell, Finding] = {cell_of(one): one for one in found}
         self.chains: dict[Chain, tuple[Step, ...]] = {one.chain: one.steps for one in found}

@@ -15,6 +15,7 @@ from msgspec import Struct
 from tiltyard.benign import draw_suite
 from tiltyard.contracts.attack import AttackRunConfig
 from tiltyard.contracts.decision import Action, Decision, Fault
+from tiltyard.contracts.tracks import CLASSES, TRACK_OF, Part
 from tiltyard.episode.guardrail_runner import close_guardrail
 from tiltyard.episode.sandbox_env import PUBLIC_SEED, SandboxEnv
 from tiltyard.guardrails import DataFlowGuardrail
@@ -23,7 +24,7 @@ from tiltyard.isolation.host.session import GuestError
 from tiltyard.judge.candidates import check_candidates
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.rulesets.ruleset import Ruleset
-from tiltyard.submissions import CLASSES, Submission, SubmissionError, Track, open_submission
+from tiltyard.submissions import Submission, SubmissionError, open_submission
 from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 
@@ -65,33 +66,35 @@ def validate(
     into: Path,
     ruleset: Ruleset,
     *,
-    tracks: tuple[Track, ...] = (),
+    parts: tuple[Part, ...] = (),
     unsafe: bool = False,
 ) -> Validation:
-    """Open a submission into a new directory, and try out the tracks named, or all it has."""
+    """Open a submission into a new directory, and try out the parts named, or all it has."""
     try:
         submission = open_submission(path, into)
-        for track in tracks:
-            submission.module(track)
+        for part in parts:
+            submission.module(part)
     except SubmissionError as error:
         return Validation((Problem(str(error)),))
     check = _Check(submission, ruleset, unsafe=unsafe)
-    for track in CLASSES:
-        if track in submission.rivals and not tracks:
-            check.problems.append(Problem(_rivals(submission, track)))
-        elif track in (tracks or submission.modules):
-            check.track(track)
-        elif not tracks:
-            check.notes.append(f"There is no class {CLASSES[track]}: that track is not played.")
+    for part in CLASSES:
+        if part in submission.rivals and not parts:
+            check.problems.append(Problem(_rivals(submission, part)))
+        elif part in (parts or submission.modules):
+            check.part(part)
+        elif not parts:
+            check.notes.append(
+                f"There is no class {CLASSES[part]}: {TRACK_OF[part]} is not played."
+            )
     return Validation(tuple(check.problems), tuple(check.passed), tuple(check.notes))
 
 
-def _rivals(submission: Submission, track: Track) -> str:
+def _rivals(submission: Submission, part: Part) -> str:
     try:
-        submission.module(track)
+        submission.module(part)
     except SubmissionError as error:
         return str(error)
-    raise AssertionError(track)
+    raise AssertionError(part)
 
 
 class _Check:
@@ -112,14 +115,14 @@ class _Check:
             self._scenario = generate(PUBLIC_SEED)
         return self._scenario
 
-    def track(self, track: Track) -> None:
+    def part(self, part: Part) -> None:
         packages = tuple(installed_packages(self.ruleset))
-        house = GuestPool(self.submission, track, packages=packages, unsafe=self.unsafe)
+        house = GuestPool(self.submission, part, packages=packages, unsafe=self.unsafe)
         with house:
             try:
-                (self._guardrail if track == "guardrail" else self._attack)(house)
+                (self._guardrail if part == "guardrail" else self._attack)(house)
             except GuestError as error:
-                self.problems.append(self._failed(error, track))
+                self.problems.append(self._failed(error, part))
 
     def _guardrail(self, house: GuestPool) -> None:
         """Have it decide about the calls of a few tasks, from the start each time."""
@@ -205,10 +208,10 @@ class _Check:
         found = house.attack().run(env, AttackRunConfig(max_steps=steps, max_tool_hops=hops))
         return found, steps - (env.steps_left or 0)
 
-    def _failed(self, error: GuestError, track: Track) -> Problem:
+    def _failed(self, error: GuestError, part: Part) -> Problem:
         """Say at what a guest failed, and where in the submission."""
         said = str(error).rstrip(".")
-        name = CLASSES[track]
+        name = CLASSES[part]
         match error.kind:
             case "import":
                 message = f"it cannot be imported: {said}.{self._importable(said)}"
@@ -233,7 +236,7 @@ class _Check:
                 message = f"its process ended: {said}.{f' It said last: {last}' if last else ''}"
         own = {file.path for file in self.submission.files}
         lines = [(file, line) for file, line in _IN_SOURCE.findall(error.traceback) if file in own]
-        module = self.submission.module(track)
+        module = self.submission.module(part)
         file, line = lines[-1] if lines else (module.file, module.line)
         return Problem(message, file, int(line))
 
@@ -243,16 +246,16 @@ class _Check:
         packages = ", ".join(("tiltyard", *installed_packages(self.ruleset)))
         return f" A submission may import itself, the standard library, and {packages}."
 
-    def _placed(self, reason: str, track: Track, lead: str) -> Problem:
+    def _placed(self, reason: str, part: Part, lead: str) -> Problem:
         """Take the line that a reason ends with for the place of a problem."""
-        module = self.submission.module(track)
+        module = self.submission.module(part)
         found = _IN_REASON.search(reason)
         if found is None:
             return Problem(f"{lead}{reason}.", module.file, module.line)
         return Problem(f"{lead}{reason[: found.start()]}.", found[1], int(found[2]))
 
-    def _place(self, track: Track) -> str:
-        module = self.submission.module(track)
+    def _place(self, part: Part) -> str:
+        module = self.submission.module(part)
         return f"{module.file}:{module.line}"
 
 

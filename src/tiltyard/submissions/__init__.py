@@ -18,15 +18,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tiltyard.contracts.tracks import CLASSES, Part
 from tiltyard.foundation.printable import printable
 from tiltyard.submissions.archive import Archive
 from tiltyard.submissions.directory import Walk, check_fresh, opened, read_within, write
 from tiltyard.submissions.names import LEFT_OUT, LIMITS, Limits, Names, SubmissionError, show, utf8
 from tiltyard.submissions.sources import (
-    CLASSES,
     COMPILED,
     Module,
-    Track,
     choose,
     find_classes,
     misnamed,
@@ -34,7 +33,6 @@ from tiltyard.submissions.sources import (
 )
 
 __all__ = [
-    "CLASSES",
     "COMPILED",
     "LEFT_OUT",
     "LIMITS",
@@ -43,7 +41,6 @@ __all__ = [
     "Submission",
     "SubmissionError",
     "SubmittedFile",
-    "Track",
     "digest_of",
     "open_submission",
 ]
@@ -64,18 +61,18 @@ class Submission(Struct, frozen=True):
     files: tuple[SubmittedFile, ...]
     digest: str
     """SHA-256, in hex, of all names and contents: see `digest_of`."""
-    modules: dict[Track, Module]
-    """Which file to load for a track, where there is exactly one answer."""
-    rivals: dict[Track, tuple[Module, ...]]
+    modules: dict[Part, Module]
+    """Which file to load for a part, where there is exactly one answer."""
+    rivals: dict[Part, tuple[Module, ...]]
     """Where there are several answers, all of them."""
-    otherwise: dict[Track, str] = {}
+    otherwise: dict[Part, str] = {}
     """Where there is none, what to do with a class that looks as if it were meant."""
 
-    def module(self, track: Track) -> Module:
-        """Return what to load for a track, or raise and say what is missing."""
-        if track in self.modules:
-            return self.modules[track]
-        raise SubmissionError(missing((track,), self.rivals, self.otherwise))
+    def module(self, part: Part) -> Module:
+        """Return what to load for a part, or raise and say what is missing."""
+        if part in self.modules:
+            return self.modules[part]
+        raise SubmissionError(missing((part,), self.rivals, self.otherwise))
 
 
 def open_submission(path: Path, into: Path, limits: Limits = LIMITS) -> Submission:

@@ -10,17 +10,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal, NoReturn
+from typing import Final, NoReturn
 
 import msgspec
 from msgspec import Struct
 
+from tiltyard.contracts.tracks import CLASSES, Part
 from tiltyard.submissions.names import Limits, SubmissionError, show
-
-Track = Literal["attack", "guardrail"]
-
-CLASSES: Final[dict[Track, str]] = {"attack": "AttackAlgorithm", "guardrail": "Guardrail"}
-"""What a submission's class must be called; the conventional file is called like the track."""
 
 COMPILED: Final = (".dll", ".dylib", ".pyc", ".pyd", ".pyo", ".so")
 """Python would prefer some of these to the source of the same name."""
@@ -151,30 +147,30 @@ def _refuse_nested(name: str) -> NoReturn:
 
 def choose(
     found: Mapping[str, Parsed],
-) -> tuple[dict[Track, Module], dict[Track, tuple[Module, ...]]]:
-    """Return what to load for each track; where that is not clear, what there is."""
-    modules: dict[Track, Module] = {}
-    rivals: dict[Track, tuple[Module, ...]] = {}
-    for track, class_name in CLASSES.items():
+) -> tuple[dict[Part, Module], dict[Part, tuple[Module, ...]]]:
+    """Return what to load for each part; where that is not clear, what there is."""
+    modules: dict[Part, Module] = {}
+    rivals: dict[Part, tuple[Module, ...]] = {}
+    for part, class_name in CLASSES.items():
         places = {
             file: Module(file, parsed.classes[class_name])
             for file, parsed in found.items()
             if class_name in parsed.classes
         }
-        conventional = places.get(f"{track}.py")
+        conventional = places.get(f"{part}.py")
         if conventional or len(places) == 1:
-            modules[track] = conventional or next(iter(places.values()))
+            modules[part] = conventional or next(iter(places.values()))
         elif places:
-            rivals[track] = tuple(places.values())
+            rivals[part] = tuple(places.values())
     return modules, rivals
 
 
-def misnamed(found: Mapping[str, Parsed]) -> dict[Track, str]:
+def misnamed(found: Mapping[str, Parsed]) -> dict[Part, str]:
     """Return what to say of classes that are called otherwise than they must be."""
     return {
-        track: f"{show(file)}:{line}: class {show(name)} inherits from {wanted}Base. "
+        part: f"{show(file)}:{line}: class {show(name)} inherits from {wanted}Base. "
         f"Call it {wanted}."
-        for track, wanted in CLASSES.items()
+        for part, wanted in CLASSES.items()
         for file, parsed in found.items()
         if wanted in parsed.misnamed
         for name, line in [parsed.misnamed[wanted]]
@@ -182,24 +178,24 @@ def misnamed(found: Mapping[str, Parsed]) -> dict[Track, str]:
 
 
 def missing(
-    tracks: tuple[Track, ...],
-    rivals: Mapping[Track, tuple[Module, ...]],
-    otherwise: Mapping[Track, str],
+    parts: tuple[Part, ...],
+    rivals: Mapping[Part, tuple[Module, ...]],
+    otherwise: Mapping[Part, str],
 ) -> str:
-    for track in tracks:
-        if track in rivals:
-            places = " and ".join(f"{show(at.file)}:{at.line}" for at in rivals[track][:5])
+    for part in parts:
+        if part in rivals:
+            places = " and ".join(f"{show(at.file)}:{at.line}" for at in rivals[part][:5])
             return (
-                f"Class {CLASSES[track]} is in {places}, and only one can be meant. "
-                f"Call that file {track}.py."
+                f"Class {CLASSES[part]} is in {places}, and only one can be meant. "
+                f"Call that file {part}.py."
             )
-    for track in tracks:
-        if track in otherwise:
-            return otherwise[track]
-    names = " or ".join(CLASSES[track] for track in tracks)
-    return f"There is no class {names} in the submission. {_advice(tracks)}"
+    for part in parts:
+        if part in otherwise:
+            return otherwise[part]
+    names = " or ".join(CLASSES[part] for part in parts)
+    return f"There is no class {names} in the submission. {_advice(parts)}"
 
 
-def _advice(tracks: tuple[Track, ...]) -> str:
-    where = " or ".join(f"class {CLASSES[track]} in {track}.py" for track in tracks)
+def _advice(parts: tuple[Part, ...]) -> str:
+    where = " or ".join(f"class {CLASSES[part]} in {part}.py" for part in parts)
     return f"Define {where}, at the top level of both file and submission."

@@ -21,6 +21,7 @@ from tiltyard.contracts.attack import AttackRunConfig
 from tiltyard.contracts.decision import ALLOWED, Action, Decision
 from tiltyard.contracts.guardrail import check_guardrail
 from tiltyard.contracts.trace import NO_TRACE, Answer, Event, OpenTurn, Trace
+from tiltyard.contracts.tracks import CLASSES
 from tiltyard.episode.guardrail_runner import GuardrailRunner
 from tiltyard.episode.kept_state import State, keeper_of
 from tiltyard.isolation.guest import virtual_clock
@@ -53,7 +54,6 @@ from tiltyard.world.text import SourceKind, by_machine
 
 MAX_STATES: Final = 8192
 MAX_TRACEBACK_CHARS: Final = 8_000
-CLASSES: Final = {"attack": "AttackAlgorithm", "guardrail": "Guardrail"}
 _ANSWERED: Final = Answer("")
 
 
@@ -74,7 +74,7 @@ def main(read_fd: int, write_fd: int, submission: str | None) -> None:
         install(Path(submission))
         made = _load(load, Path(submission), wire)
         wire.send(Ready(sys.version))
-        if load.track == "attack":
+        if load.part == "attack":
             _run(made, wire, clock, Path(submission))
         else:
             _Visit(made, wire, clock).serve()
@@ -84,7 +84,7 @@ def main(read_fd: int, write_fd: int, submission: str | None) -> None:
 
 def _load(load: Load, submission: Path, wire: Channel[Any]) -> Any:
     """Import the submission and make its object, or say at which of these it failed."""
-    stage, name = "import", CLASSES[load.track]
+    stage, name = "import", CLASSES[load.part]
     sys.path[:0] = [str(submission)]
     try:
         module = _import(submission / load.module)
@@ -92,8 +92,8 @@ def _load(load: Load, submission: Path, wire: Channel[Any]) -> Any:
         made_by = getattr(module, name)
         stage = "construct"
         made = construct(made_by)
-        _CHECKS[load.track](made)
-        if load.track == "guardrail" and not speaks_natively(submission):
+        _CHECKS[load.part](made)
+        if load.part == "guardrail" and not speaks_natively(submission):
             adapt_guardrail(made)
     except BaseException as error:  # noqa: BLE001 - a stranger's code: anything can come
         _fail(wire, stage, error, submission)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Self
 
+from tiltyard.contracts.tracks import Part
 from tiltyard.foundation.log import Log
 from tiltyard.isolation.host.cores import SharedCore
 from tiltyard.isolation.host.fork_server import ForkServer
@@ -20,16 +21,16 @@ from tiltyard.isolation.host.session import AnyGuest, Deadlines, Session
 from tiltyard.isolation.host.slots import Slot, take_slot
 from tiltyard.isolation.host.unsafe import PlainGuest
 from tiltyard.isolation.wire import Load
-from tiltyard.submissions import Submission, Track
+from tiltyard.submissions import Submission
 
 
 class GuestPool:
-    """Guests for one submission and track. Use it in a `with` statement: nobody stays behind."""
+    """Guests for one submission and part. Use it in a `with` statement: nobody stays behind."""
 
     def __init__(  # noqa: PLR0913 - all but two are for those who want to change something
         self,
         submission: Submission,
-        track: Track,
+        part: Part,
         *,
         key: str = "",
         level: Level | None = None,
@@ -44,7 +45,7 @@ class GuestPool:
         self._submission = submission
         # The guest can read what it is sent, and must not be able to draw what the judge draws.
         dice = sha256(f"guest {key}".encode()).hexdigest()
-        self._load = Load(track, submission.module(track).file, dice, tuple(packages))
+        self._load = Load(part, submission.module(part).file, dice, tuple(packages))
         self._packages = tuple(packages)
         self._limits = limits
         self._deadlines = deadlines
@@ -80,7 +81,7 @@ class GuestPool:
         session, slot = self._next or self._begin()
         self._open.append((session, slot))
         # One guest searches. Where there is a second, many play one episode each.
-        many = self._visits and self._load.track == "guardrail"
+        many = self._visits and self._load.part == "guardrail"
         self._next = self._begin() if many else None
         self._visits += 1
         try:
