@@ -13,7 +13,8 @@ from tiltyard import AttackRunConfig, SandboxEnv
 from tiltyard.contracts.tracks import Part
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.wire import Begin, Decide, Enter
-from tiltyard.matches.matches import play_defense
+from tiltyard.matches.defense import play_defense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.submissions import Submission, open_submission
 from tiltyard.world.generate import generate
@@ -72,11 +73,11 @@ def measure_match() -> Measured:
     outside, inside = [], []
     for _ in range(MATCHES):
         start = time.perf_counter()
-        plain = play_defense(scenario, names["Guardrail"], ruleset)
+        plain = play_defense(MatchSettings(scenario, ruleset), names["Guardrail"])
         outside.append(time.perf_counter() - start)
         with house("guardrail", GUARDRAIL) as guests:
             start = time.perf_counter()
-            jailed = play_defense(scenario, guests.guardrail, ruleset)
+            jailed = play_defense(MatchSettings(scenario, ruleset), guests.guardrail)
             inside.append(time.perf_counter() - start)
         assert jailed.digest == plain.digest
     in_process, in_jail = statistics.median(outside), statistics.median(inside)

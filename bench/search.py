@@ -9,7 +9,8 @@ from collections.abc import Callable
 import kernel
 from table import Measured, Row
 from tiltyard import AllowAllGuardrail, DataFlowGuardrail, SandboxEnv
-from tiltyard.matches.matches import play_defense, search
+from tiltyard.matches.defense import play_defense, run_baseline
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.search import Player, explore
 from tiltyard.world.fixtures import load_scenario
@@ -79,7 +80,7 @@ def measure_match() -> Measured:
     seconds = {}
     for make in (AllowAllGuardrail, DataFlowGuardrail):
         start = time.perf_counter()
-        match = play_defense(scenario, make, ruleset)
+        match = play_defense(MatchSettings(scenario, ruleset), make)
         seconds[make.__name__] = time.perf_counter() - start
     worst = max(seconds.values())
     row = Row(
@@ -97,7 +98,9 @@ def measure_interactions() -> Measured:
     """Make as many interactions as the peer makes in its time limit."""
     scenario, ruleset = generate(123), load_ruleset()
     start = time.perf_counter()
-    found = search(scenario, AllowAllGuardrail(), ruleset, steps=PEER_INTERACTIONS * 3 // 2)
+    found = run_baseline(
+        MatchSettings(scenario, ruleset, steps=PEER_INTERACTIONS * 3 // 2), AllowAllGuardrail()
+    )
     seconds = (time.perf_counter() - start) * PEER_INTERACTIONS / found.interactions
     row = Row(
         "the peer's interactions of a whole match",

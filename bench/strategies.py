@@ -14,7 +14,9 @@ from typing import Final, NamedTuple
 from tiltyard.attacks import Cartographer
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.isolation.host.guest_pool import GuestPool
-from tiltyard.matches.matches import play_defense, play_offense
+from tiltyard.matches.defense import play_defense
+from tiltyard.matches.offense import play_offense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
 from tiltyard.standings.monitoring import strategies
 from tiltyard.submissions import Submission, open_submission
@@ -51,10 +53,12 @@ class Played(NamedTuple):
 def play(submission: Submission, scenario: Scenario, ruleset: Ruleset) -> Played:
     """Play both matches with full budgets, and let the strongest attack loose on the guardrail."""
     with GuestPool(submission, "attack") as guests:
-        offense = play_offense(scenario, guests.attack(), ruleset)
+        offense = play_offense(MatchSettings(scenario, ruleset), guests.attack())
     with GuestPool(submission, "guardrail") as guests:
-        defense = play_defense(scenario, guests.guardrail, ruleset)
-        harder = play_offense(scenario, Cartographer(), ruleset, make_guardrail=guests.guardrail)
+        defense = play_defense(MatchSettings(scenario, ruleset), guests.guardrail)
+        harder = play_offense(
+            MatchSettings(scenario, ruleset), Cartographer(), make_guardrail=guests.guardrail
+        )
     if offense.inconsistent or defense.inconsistent:
         raise SystemExit(f"{submission.name} does not play the same way twice")
     score = defense.score

@@ -11,7 +11,8 @@ from msgspec import structs
 
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.rulesets.ruleset import load_ruleset
-from tiltyard.runs.request import Request, run
+from tiltyard.runs.evaluate import evaluate
+from tiltyard.runs.request import Request
 from tiltyard.runs.store import Store
 from tiltyard.world.generate import generate
 
@@ -82,7 +83,7 @@ def _play(root: Path, name: str, messages: list[str], guardrail: str) -> None:
         quick=structs.replace(rules.quick, attack_steps=500, search_steps=1_500),
         defense=structs.replace(rules.defense, variants=1),
     )
-    run(Request(str(source), few, budget="quick"), Store(root / "store"))
+    evaluate(Request(str(source), few, budget="quick"), Store(root / "store"))
 
 
 def _directory(store: Path, name: str) -> Path:

@@ -13,7 +13,8 @@ from tiltyard.attacks import ATTACK_LADDER, Attack
 from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.candidates import check_candidates
-from tiltyard.matches.matches import play_offense
+from tiltyard.matches.offense import play_offense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.scenario import Scenario
 
@@ -40,7 +41,10 @@ def is_admitted(candidates: list[AttackCandidate]) -> bool:
 
 def test_the_ladder_rises_in_the_public_match(town: Scenario) -> None:
     ruleset = load_ruleset()
-    raws = [play_offense(town, rung(), ruleset).score.raw for rung in ATTACK_LADDER.values()]
+    raws = [
+        play_offense(MatchSettings(town, ruleset), rung()).score.raw
+        for rung in ATTACK_LADDER.values()
+    ]
     assert raws == sorted(set(raws)), dict(zip(ATTACK_LADDER, raws, strict=True))
     assert raws[-1] >= 400
 

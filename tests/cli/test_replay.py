@@ -14,8 +14,8 @@ from msgspec import structs
 from typer.testing import Result
 
 from tiltyard.contracts.trace import Trace
+from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Finding, Report, Segment, Step
-from tiltyard.runs.key import restricted
 from tiltyard.runs.store import REPORT, load_report, save
 
 Command = Callable[..., Result]

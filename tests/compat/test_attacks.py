@@ -17,7 +17,8 @@ from tiltyard.isolation.host.jailed_attack import JailedAttack
 from tiltyard.isolation.host.limits import Level
 from tiltyard.isolation.host.session import GuestError
 from tiltyard.isolation.wire import Channel, FromJudge, Run
-from tiltyard.matches.matches import OffenseMatch, play_offense
+from tiltyard.matches.offense import OffenseMatch, play_offense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.submissions import Submission
 from tiltyard.world.generate import generate
@@ -33,7 +34,9 @@ def play(submission: Submission, *, runs: int = 1) -> tuple[OffenseMatch, Jailed
         assert house.level is Level.A
         attack = house.attack()
         match = play_offense(
-            generate(123), attack, SHORT, make_guardrail=AllowAllGuardrail, runs=runs
+            MatchSettings(generate(123), SHORT, attack_runs=runs),
+            attack,
+            make_guardrail=AllowAllGuardrail,
         )
     return match, attack
 

@@ -7,7 +7,8 @@ from msgspec import structs
 
 from tiltyard import Context, Decision, SandboxEnv
 from tiltyard.isolation.host.guest_pool import GuestPool
-from tiltyard.matches.matches import play_defense
+from tiltyard.matches.defense import play_defense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.submissions import Submission
 from tiltyard.world.generate import generate
@@ -47,9 +48,9 @@ class Taint:
 
 
 def test_a_match_is_the_twins_match(opened: Open) -> None:
-    ours = play_defense(generate(123), Taint, SHORT)
+    ours = play_defense(MatchSettings(generate(123), SHORT), Taint)
     with GuestPool(opened("taint-of-dicts"), "guardrail") as house:
-        theirs = play_defense(generate(123), house.guardrail, SHORT)
+        theirs = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
     assert theirs.digest == ours.digest
     assert theirs.inconsistent == 0
     assert theirs.score.breaches > 0

@@ -15,7 +15,9 @@ from tiltyard import AllowAllGuardrail
 from tiltyard.attacks import Cartographer
 from tiltyard.benign import OPERATIONS
 from tiltyard.isolation.host.guest_pool import GuestPool
-from tiltyard.matches.matches import DefenseMatch, OffenseMatch, play_defense, play_offense
+from tiltyard.matches.defense import DefenseMatch, play_defense
+from tiltyard.matches.offense import OffenseMatch, play_offense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
 from tiltyard.submissions import Submission, open_submission
 from tiltyard.world.generate import generate
@@ -56,21 +58,23 @@ class Bench:
     def offense(self, name: str, seed: int = 123) -> OffenseMatch:
         if (name, seed) not in self.offenses:
             with GuestPool(self.submission(name), "attack") as house:
-                match = play_offense(generate(seed), house.attack(), SHORT)
+                match = play_offense(MatchSettings(generate(seed), SHORT), house.attack())
             self.offenses[name, seed] = match
         return self.offenses[name, seed]
 
     def defense(self, name: str) -> DefenseMatch:
         if name not in self.defenses:
             with GuestPool(self.submission(name), "guardrail") as house:
-                self.defenses[name] = play_defense(generate(123), house.guardrail, SHORT)
+                self.defenses[name] = play_defense(
+                    MatchSettings(generate(123), SHORT), house.guardrail
+                )
         return self.defenses[name]
 
     def taken(self, name: str) -> int:
         """Return what the strongest shipped attack gets against a guardrail."""
         with GuestPool(self.submission(name), "guardrail") as house:
             match = play_offense(
-                generate(123), Cartographer(), SHORT, make_guardrail=house.guardrail
+                MatchSettings(generate(123), SHORT), Cartographer(), make_guardrail=house.guardrail
             )
         return match.score.raw
 
@@ -97,7 +101,7 @@ def test_attacks_keep_to_their_budget_and_return_what_they_have(bench: Bench) ->
     tiny = with_budgets(200, 1)
     for name in (*NAMES, "starter"):
         with GuestPool(bench.submission(name), "attack") as house:
-            match = play_offense(generate(123), house.attack(), tiny)
+            match = play_offense(MatchSettings(generate(123), tiny), house.attack())
         assert match.steps <= 200
         # The others need longer than that to look around.
         assert match.score.raw > 0 or name in ("blue", "elite"), name
@@ -131,7 +135,7 @@ def test_the_elite_guardrail_also_holds_against_what_the_baseline_does_not_know(
 def test_the_starter_finds_something_and_stops_something(bench: Bench) -> None:
     assert bench.offense("starter").score.raw > 0
     match = bench.defense("starter")
-    undefended = play_defense(generate(123), AllowAllGuardrail, SHORT).score
+    undefended = play_defense(MatchSettings(generate(123), SHORT), AllowAllGuardrail).score
     assert match.score.breaches <= undefended.breaches // 2
     assert match.score.false_positives * 7 <= match.score.benign_trials
     assert match.inconsistent == 0

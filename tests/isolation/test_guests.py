@@ -17,7 +17,9 @@ from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.host.limits import JailError, Level
 from tiltyard.isolation.host.session import Deadlines, GuestError
 from tiltyard.judge import Judge
-from tiltyard.matches.matches import play_defense, play_offense
+from tiltyard.matches.defense import play_defense
+from tiltyard.matches.offense import play_offense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.submissions import Submission, open_submission
 from tiltyard.world.generate import generate
@@ -72,10 +74,10 @@ def in_process(source: str) -> Any:
 
 
 def test_a_jailed_match_is_the_match_in_process(submit: Submit) -> None:
-    plain = play_defense(generate(123), in_process(KEEPS_STATE), SHORT)
+    plain = play_defense(MatchSettings(generate(123), SHORT), in_process(KEEPS_STATE))
     with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
         assert house.level is Level.A
-        jailed = play_defense(generate(123), house.guardrail, SHORT)
+        jailed = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
     assert jailed.digest == plain.digest
     assert jailed.exploration.steps == plain.exploration.steps
     assert jailed.inconsistent == 0
@@ -83,8 +85,8 @@ def test_a_jailed_match_is_the_match_in_process(submit: Submit) -> None:
 
 def test_two_workers_have_guests_of_their_own(submit: Submit) -> None:
     with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
-        alone = play_defense(generate(123), house.guardrail, SHORT)
-        together = play_defense(generate(123), house.guardrail, SHORT, workers=2)
+        alone = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
+        together = play_defense(MatchSettings(generate(123), SHORT, workers=2), house.guardrail)
     assert alone.digest == together.digest
 
 
@@ -258,9 +260,9 @@ class AttackAlgorithm:
 def test_a_jailed_attack_is_the_attack_in_process(submit: Submit) -> None:
     names: dict[str, Any] = {}
     exec(ATTACK, names)  # noqa: S102 - a test's own text
-    plain = play_offense(generate(123), names["AttackAlgorithm"](), RULES)
+    plain = play_offense(MatchSettings(generate(123), RULES), names["AttackAlgorithm"]())
     with GuestPool(submit(attack=ATTACK), "attack") as house:
-        jailed = play_offense(generate(123), house.attack(), RULES)
+        jailed = play_offense(MatchSettings(generate(123), RULES), house.attack())
     assert plain.score.raw > 0
     assert jailed.digest == plain.digest
     assert jailed.steps == plain.steps
@@ -405,11 +407,11 @@ def test_nothing_is_left_behind(submit: Submit) -> None:
 
 
 def test_without_a_jail_the_protocol_is_the_same_and_the_result_is_marked(submit: Submit) -> None:
-    plain = play_defense(generate(123), in_process(KEEPS_STATE), SHORT)
+    plain = play_defense(MatchSettings(generate(123), SHORT), in_process(KEEPS_STATE))
     with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail", unsafe=True) as house:
         assert house.unsafe
         assert house.level is Level.C
-        match = play_defense(generate(123), house.guardrail, SHORT)
+        match = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
     assert match.digest == plain.digest
 
 
@@ -429,8 +431,10 @@ def test_an_attack_that_returns_something_else_each_time_is_found_out() -> None:
             return [("run echo",)] * self.runs
 
     attack: Any = Counts()
-    assert play_offense(generate(123), attack, RULES, runs=2).inconsistent == 1
-    assert play_offense(generate(123), attack, RULES).inconsistent == 0
+    assert (
+        play_offense(MatchSettings(generate(123), RULES, attack_runs=2), attack).inconsistent == 1
+    )
+    assert play_offense(MatchSettings(generate(123), RULES), attack).inconsistent == 0
 
 
 def test_the_judge_runs_where_it_could_before(submit: Submit) -> None:
@@ -504,5 +508,5 @@ def test_a_guardrail_that_counts_is_found_out_by_any_number_of_workers(
             return Decision.deny("a search") if asked > 40 else Decision.allow()
     """
     with GuestPool(submit(guardrail=source), "guardrail") as house:
-        match = play_defense(generate(123), house.guardrail, SHORT, workers=workers)
+        match = play_defense(MatchSettings(generate(123), SHORT, workers=workers), house.guardrail)
     assert match.inconsistent > 0

@@ -15,8 +15,9 @@ from tiltyard.isolation.host import cores, slots
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.host.session import GuestError, Session
 from tiltyard.judge import Judge
-from tiltyard.matches import matches
-from tiltyard.matches.matches import play_defense
+from tiltyard.matches import defense
+from tiltyard.matches.defense import play_defense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.generate import generate
 
@@ -84,7 +85,7 @@ def test_a_guest_that_is_not_kept_apart_can(submit: Submit) -> None:
 
 
 def test_each_judged_replay_is_a_guests_first(submit: Submit) -> None:
-    plain = play_defense(generate(123), in_process(KEEPS_STATE), SHORT)
+    plain = play_defense(MatchSettings(generate(123), SHORT), in_process(KEEPS_STATE))
     chains = plain.exploration.chains
     assert len(chains) > 3
     with GuestPool(submit(guardrail=TELLS_THE_JUDGE), "guardrail") as house:
@@ -146,17 +147,18 @@ def test_what_is_judged_compared_and_benign_is_mixed(monkeypatch: pytest.MonkeyP
         return noted
 
     monkeypatch.setattr(Judge, "findings", noting("judged", Judge.findings))
-    monkeypatch.setattr(matches, "play", noting("benign", play))
-    monkeypatch.setattr(matches, "_decisions", noting("compared", matches._decisions))
+    monkeypatch.setattr(defense, "play", noting("benign", play))
+    compare = noting("compared", defense._replay_decisions)
+    monkeypatch.setattr(defense, "_replay_decisions", compare)
     made = in_process(KEEPS_STATE)
-    one = play_defense(generate(123), made, SHORT)
+    one = play_defense(MatchSettings(generate(123), SHORT), made)
     first, kinds = kinds, []
     for kind in ("judged", "compared", "benign"):
         assert first.count(kind) > 3
         meanwhile = first[first.index(kind) : len(first) - first[::-1].index(kind)]
         assert {*meanwhile} == {"judged", "compared", "benign"}
     # It is another each time, so nobody can work it out, and it decides nothing.
-    other = play_defense(generate(123), made, SHORT)
+    other = play_defense(MatchSettings(generate(123), SHORT), made)
     assert sorted(kinds) == sorted(first)
     assert kinds != first
     assert other.digest == one.digest
@@ -181,7 +183,7 @@ def test_a_guests_end_is_told_the_same_by_any_number_of_workers(
         GuestPool(submit(guardrail=DIES), "guardrail") as house,
         pytest.raises(GuestError) as caught,
     ):
-        play_defense(generate(123), house.guardrail, SHORT, workers=workers)
+        play_defense(MatchSettings(generate(123), SHORT, workers=workers), house.guardrail)
     assert caught.value.official_within(100) == "died"
     assert "my last words" in caught.value.output
     assert caught.value.module == "guardrail.py"

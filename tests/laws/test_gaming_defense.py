@@ -17,7 +17,8 @@ from msgspec import Struct, structs
 from tiltyard.contracts.guardrail import MakeGuardrail
 from tiltyard.foundation.draw import Draw
 from tiltyard.guardrails import AllowAllGuardrail, SimpleRulesGuardrail
-from tiltyard.matches.matches import DefenseMatch, play_defense
+from tiltyard.matches.defense import DefenseMatch, play_defense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.generate import generate
 
@@ -50,7 +51,7 @@ def load_guardrail(path: Path) -> MakeGuardrail:
 
 def play(make: MakeGuardrail, seed: int) -> DefenseMatch:
     rules = structs.replace(RULES, search=structs.replace(RULES.search, steps=BUDGET))
-    return play_defense(generate(seed), make, rules)
+    return play_defense(MatchSettings(generate(seed), rules), make)
 
 
 @cache

@@ -16,7 +16,9 @@ from msgspec import structs
 
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.host.session import GuestError
-from tiltyard.matches.matches import play_defense, play_offense
+from tiltyard.matches.defense import play_defense
+from tiltyard.matches.offense import play_offense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.submissions import Submission, open_submission
 from tiltyard.world.generate import generate
@@ -67,7 +69,7 @@ def test_the_suite_is_complete() -> None:
 def test_a_forged_result_is_not_heard(opened: Open) -> None:
     """It may patch what it likes: where it is, nobody counts."""
     with GuestPool(opened("18-forged-result"), "attack") as house:
-        match = play_offense(generate(123), house.attack(), RULES)
+        match = play_offense(MatchSettings(generate(123), RULES), house.attack())
     assert match.candidates == 1
     assert match.score.raw == 0
     assert match.score.score == 0
@@ -77,7 +79,7 @@ def test_the_second_match_is_like_the_first(opened: Open) -> None:
     digests = set()
     for _ in range(2):
         with GuestPool(opened("19-state-between-matches"), "guardrail") as house:
-            match = play_defense(generate(123), house.guardrail, SHORT)
+            match = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
         digests.add(match.digest)
         assert match.score.false_positives == 0
     assert len(digests) == 1
@@ -87,17 +89,17 @@ def test_the_second_match_is_like_the_first(opened: Open) -> None:
 
 def test_a_guardrail_that_counts_is_found_out(opened: Open) -> None:
     with GuestPool(opened("24-phases-told-apart"), "guardrail") as house:
-        match = play_defense(generate(123), house.guardrail, SHORT)
+        match = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
     assert match.inconsistent > 0
     with GuestPool(opened(HONEST), "guardrail") as house:
-        assert play_defense(generate(123), house.guardrail, SHORT).inconsistent == 0
+        assert play_defense(MatchSettings(generate(123), SHORT), house.guardrail).inconsistent == 0
 
 
 def test_raising_is_worth_no_more_than_denying(opened: Open) -> None:
     with GuestPool(opened("26-raising-on-danger"), "guardrail") as house:
-        raising = play_defense(generate(123), house.guardrail, SHORT)
+        raising = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
     with GuestPool(opened(HONEST), "guardrail") as house:
-        denying = play_defense(generate(123), house.guardrail, SHORT)
+        denying = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
     assert raising.score == denying.score
     assert raising.score.false_positives == raising.score.benign_trials
 
@@ -107,7 +109,7 @@ def test_a_failure_tells_nothing_of_a_hidden_world(opened: Open) -> None:
         GuestPool(opened("36-telling-exceptions"), "attack") as house,
         pytest.raises(GuestError) as caught,
     ):
-        play_offense(generate(123), house.attack(), RULES)
+        play_offense(MatchSettings(generate(123), RULES), house.attack())
     error = caught.value
     readme = generate(123).files["readme.txt"]
     word = max(readme.split(), key=len)
@@ -120,5 +122,5 @@ def test_a_failure_tells_nothing_of_a_hidden_world(opened: Open) -> None:
 def test_an_honest_failure_is_told_with_its_line(opened: Open) -> None:
     source = "class Guardrail:\n    def __init__(self):\n        [][1]\n    def decide(self): ...\n"
     with GuestPool(opened(source), "guardrail") as house, pytest.raises(GuestError) as caught:
-        play_defense(generate(123), house.guardrail, SHORT)
+        play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
     assert caught.value.official_within(100) == "construct: IndexError on line 3 of guardrail.py"

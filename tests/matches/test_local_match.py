@@ -13,8 +13,10 @@ from msgspec import structs
 from tiltyard.agents import choice
 from tiltyard.agents.choice import AgentChoice
 from tiltyard.rulesets.ruleset import load_ruleset
-from tiltyard.runs.request import Finished, Request, run, verify
+from tiltyard.runs.evaluate import Finished, evaluate
+from tiltyard.runs.request import Request
 from tiltyard.runs.store import EXCHANGES, REPORT, Store
+from tiltyard.runs.verify import verify
 from tiltyard.world.tools import TOOLS
 
 ATTACK: Final = """
@@ -45,7 +47,7 @@ def play(place: Path) -> Finished:
         opponent="allow all",
         agent=AgentChoice("local"),
     )
-    return run(request, Store(place / "store"))
+    return evaluate(request, Store(place / "store"))
 
 
 def test_a_match_with_a_real_model_is_the_same_twice_and_again_without_it(

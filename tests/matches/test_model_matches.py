@@ -22,7 +22,8 @@ from tiltyard.agents.model.record import MANIFEST, Answered, Identity, Record
 from tiltyard.contracts.agent import AgentGoneError
 from tiltyard.contracts.purse import Purse
 from tiltyard.guardrails import AllowAllGuardrail
-from tiltyard.matches.matches import OffenseMatch, play_offense
+from tiltyard.matches.offense import OffenseMatch, play_offense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.scenario import Labels, Protected, Scenario
@@ -98,7 +99,9 @@ def match(
     ruleset: Ruleset,
     agent: ModelAgent,
 ) -> OffenseMatch:
-    return play_offense(scenario, attack, ruleset, make_guardrail=AllowAllGuardrail, agent=agent)
+    return play_offense(
+        MatchSettings(scenario, ruleset), attack, make_guardrail=AllowAllGuardrail, agent=agent
+    )
 
 
 def found(played: OffenseMatch) -> set[Row]:

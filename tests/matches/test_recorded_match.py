@@ -17,8 +17,10 @@ import pytest
 from tiltyard.agents import choice
 from tiltyard.agents.choice import AgentChoice
 from tiltyard.rulesets.ruleset import find_ruleset
-from tiltyard.runs.evaluate import Evaluation, Records, evaluate
-from tiltyard.runs.request import Request, make_job
+from tiltyard.runs.job import Worlds, make_job
+from tiltyard.runs.outcome import Evaluation
+from tiltyard.runs.play import Records, play_job
+from tiltyard.runs.request import Request
 from tiltyard.world.fixtures import load_scenario
 
 GOLDEN: Final = Path(__file__).parent.parent / "golden" / "model-match"
@@ -34,8 +36,8 @@ def play(scratch: Path, *, closed: bool) -> Evaluation:
         opponent="allow all",
         agent=AgentChoice("local"),
     )
-    job = make_job(request, scratch, load_scenario(GOLDEN / "world"))
-    return evaluate(job, records=Records(EXCHANGES, closed=closed))
+    job = make_job(request, scratch, Worlds(load_scenario(GOLDEN / "world")))
+    return play_job(job, records=Records(EXCHANGES, closed=closed))
 
 
 @pytest.fixture

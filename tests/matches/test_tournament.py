@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 from tiltyard import AttackCandidate, AttackRunConfig, Decision, GuardrailBase
 from tiltyard.cli import app
 from tiltyard.contracts.attack import AttackEnv
-from tiltyard.matches.matches import play_offense
-from tiltyard.matches.tournament import Entrants, TournamentError, enter, hold
+from tiltyard.matches.offense import play_offense
+from tiltyard.matches.settings import MatchSettings
+from tiltyard.matches.tournament import Entrants, TournamentError, TournamentSettings, enter, hold
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.generate import generate
 
@@ -185,10 +186,10 @@ def test_every_pair_is_the_match_that_it_would_be_alone(place: Path) -> None:
             assert " against " in note
             steps.append(done)
 
-    done = hold(enter(wanted, scratch(place)), SHORT, progress=Progress())
+    done = hold(enter(wanted, scratch(place)), TournamentSettings(SHORT), Progress())
     alone = {
         (attack, guardrail): play_offense(
-            generate(123), Asks(messages), SHORT.quickly(), make_guardrail=make
+            MatchSettings(generate(123), SHORT.quickly()), Asks(messages), make_guardrail=make
         )
         for attack, messages in (("bold", BOLD), ("timid", TIMID))
         for guardrail, make in (("open", Open), ("no posts", NoPosts))
@@ -215,7 +216,9 @@ def test_every_pair_is_the_match_that_it_would_be_alone(place: Path) -> None:
 
 def test_a_digest_is_of_the_results(place: Path) -> None:
     entrants = enter(["simple prompts", "data flow", "allow-all"], place)
-    digests = [hold(entrants, SHORT, seed=seed).digest for seed in (123, 123, 7)]
+    digests = [
+        hold(entrants, TournamentSettings(SHORT, seed=seed)).digest for seed in (123, 123, 7)
+    ]
     assert digests[0] == digests[1] != digests[2]
 
 
@@ -230,7 +233,7 @@ def test_a_pair_that_fails_has_its_reason_and_stops_nobody(place: Path) -> None:
         submit(place, "absent", guardrail=absent),
         submit(place, "open", guardrail=OPEN),
     ]
-    done = hold(enter(wanted, scratch(place)), SHORT)
+    done = hold(enter(wanted, scratch(place)), TournamentSettings(SHORT))
     found = {(p.attack, p.guardrail): p for p in done.pairings}
     assert {pair: one.failure for pair, one in found.items()} == {
         ("raises", "dies"): "run",

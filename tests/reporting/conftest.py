@@ -10,8 +10,8 @@ from msgspec import Struct, structs
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tiltyard.reporting.html import render
+from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Failure, Report, read_report
-from tiltyard.runs.key import restricted
 
 
 class Shown(Struct):

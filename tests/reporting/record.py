@@ -10,8 +10,8 @@ import msgspec
 
 from tiltyard.matches.opponents import find_opponent
 from tiltyard.rulesets.ruleset import load_ruleset
-from tiltyard.runs.evaluate import evaluate
 from tiltyard.runs.job import Job
+from tiltyard.runs.play import play_job
 from tiltyard.submissions import open_submission
 
 HERE = Path(__file__).parent
@@ -29,7 +29,7 @@ def main() -> None:
             find_opponent("attack", ruleset.play.defense_opponent, room / "attack"),
             budget="quick",
         )
-        report = evaluate(job).report
+        report = play_job(job).report
     # Durations are another on every machine, and a recording should only change when it says more.
     report = msgspec.structs.replace(report, seconds=dict.fromkeys(report.seconds, 1.5))
     (HERE / "real.json").write_bytes(msgspec.json.encode(report) + b"\n")

@@ -22,13 +22,17 @@ from tiltyard.isolation.host import jailed_attack as jailed
 from tiltyard.isolation.host.jailed_attack import Exchange
 from tiltyard.isolation.host.session import GuestError
 from tiltyard.isolation.wire import Asked, Given
-from tiltyard.matches import matches
+from tiltyard.matches import defense
+from tiltyard.matches.defense import play_defense
 from tiltyard.matches.opponents import OpponentError
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.reporting.schema import Report, write_report
-from tiltyard.runs.evaluate import evaluate
+from tiltyard.runs.evaluate import Finished, evaluate
+from tiltyard.runs.job import Worlds, make_job
 from tiltyard.runs.key import Key, KeyFileError, make_key, read_key
-from tiltyard.runs.request import Finished, make_job, run, verify
+from tiltyard.runs.play import play_job
 from tiltyard.runs.store import REPORT, Store, StoreError, find_report, load_report
+from tiltyard.runs.verify import verify
 from tiltyard.submissions import SubmissionError
 from tiltyard.world.generate import generate
 
@@ -44,7 +48,7 @@ def store(tmp_path: Path) -> Store:
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Store, Path]:
     root = tmp_path_factory.mktemp("played")
     path, kept = submission(root / "mine"), Store(root / "store")
-    return run(request(path), kept), kept, path
+    return evaluate(request(path), kept), kept, path
 
 
 def test_a_run_has_both_matches_and_adds_them_up(played: tuple[Finished, Store, Path]) -> None:
@@ -64,10 +68,10 @@ def test_a_run_has_both_matches_and_adds_them_up(played: tuple[Finished, Store, 
 
 def test_a_finished_run_comes_from_the_store(played: tuple[Finished, Store, Path]) -> None:
     first, store, path = played
-    again = run(request(path), store)
+    again = evaluate(request(path), store)
     assert again.from_store
     assert again.report == first.report
-    fresh = run(request(path), store, fresh=True)
+    fresh = evaluate(request(path), store, fresh=True)
     assert not fresh.from_store
     assert fresh.report.digest == first.report.digest
     assert fresh.report.run_id == first.report.run_id
@@ -78,7 +82,7 @@ def test_what_goes_in_names_a_run_and_what_comes_out_its_digest(
 ) -> None:
     first, store, _ = played
     commented = submission(tmp_path / "other", guardrail=f"{GUARDRAIL}\n# a remark\n")
-    other = run(request(commented), store)
+    other = evaluate(request(commented), store)
     assert other.report.run_id != first.report.run_id
     assert other.report.digest == first.report.digest
 
@@ -113,7 +117,7 @@ except OSError:
     pass
 """
     mine = submission(tmp_path / "mine", guardrail="", attack=ATTACK + escape)
-    finished = run(request(mine), store)
+    finished = evaluate(request(mine), store)
     asked = finished.directory / "asked.json"
     asked.write_bytes(asked.read_bytes().replace(b'"unsafe":false', b'"unsafe":true'))
     assert b'"unsafe":true' in asked.read_bytes()
@@ -149,7 +153,7 @@ def test_everything_that_a_report_says_is_verified(
 
 
 def test_a_report_is_not_verified_by_another_submission(tmp_path: Path, store: Store) -> None:
-    finished = run(request(submission(tmp_path / "mine", guardrail="")), store)
+    finished = evaluate(request(submission(tmp_path / "mine", guardrail="")), store)
     (finished.directory / "submission" / "attack.py").write_text(f"{ATTACK}\n# other\n")
     with pytest.raises(StoreError, match="is not the submission"):
         verify(finished.directory / REPORT, store)
@@ -157,21 +161,21 @@ def test_a_report_is_not_verified_by_another_submission(tmp_path: Path, store: S
 
 def test_one_track_alone_leaves_the_other_out(tmp_path: Path, store: Store) -> None:
     both = submission(tmp_path / "both")
-    report = run(request(both, "defense"), store).report
+    report = evaluate(request(both, "defense"), store).report
     assert report.offense is None
     assert report.defense is not None
     assert report.final_score == report.defense.score
     alone = tmp_path / "alone.py"
     alone.write_text(ATTACK, encoding="utf-8")
-    report = run(request(alone), store).report
+    report = evaluate(request(alone), store).report
     assert report.defense is None
     with pytest.raises(SubmissionError, match="no class Guardrail"):
-        run(request(alone, "defense"), store)
+        evaluate(request(alone, "defense"), store)
 
 
 def test_a_file_without_its_class_is_named(tmp_path: Path, store: Store) -> None:
     renamed = GUARDRAIL.replace("class Guardrail", "class MyGuardrail")
-    report = run(request(submission(tmp_path / "mine", guardrail=renamed)), store).report
+    report = evaluate(request(submission(tmp_path / "mine", guardrail=renamed)), store).report
     assert report.defense is None
     assert "guardrail.py has no class Guardrail, so defense was not played." in report.notes
 
@@ -181,31 +185,31 @@ def test_an_opponent_may_be_a_rung_or_somebody_elses_submission(
 ) -> None:
     mine = submission(tmp_path / "mine")
     rung = structs.replace(request(mine, "offense"), opponent="Allow-All")
-    report = run(rung, store).report
+    report = evaluate(rung, store).report
     assert report.offense is not None
     assert report.offense.opponent == "allow-all"
     assert any("allow-all" in reason for reason in report.not_comparable_because)
     theirs = submission(tmp_path / "theirs", attack="", guardrail=GUARDRAIL)
     strict = GUARDRAIL.replace('== "http.post"', '!= "fs.read"').replace('"secret"', '"read"')
     stricter = submission(tmp_path / "stricter", attack="", guardrail=strict)
-    jailed = run(structs.replace(rung, opponent=str(theirs)), store).report
+    jailed = evaluate(structs.replace(rung, opponent=str(theirs)), store).report
     assert jailed.offense is not None
     assert jailed.offense.opponent == "theirs"
     assert jailed.offense.raw == report.offense.raw  # it minds nothing that this attack does
-    stopped = run(structs.replace(rung, opponent=str(stricter)), store).report
+    stopped = evaluate(structs.replace(rung, opponent=str(stricter)), store).report
     assert stopped.offense is not None
     assert stopped.offense.raw == 0
     attacked = structs.replace(request(mine, "defense"), opponent="simple prompts")
-    defended = run(attacked, store).report
+    defended = evaluate(attacked, store).report
     assert defended.defense is not None
     assert defended.defense.cells == 0
     with pytest.raises(OpponentError, match="simple rules"):
-        run(structs.replace(rung, opponent="nobody"), store)
+        evaluate(structs.replace(rung, opponent="nobody"), store)
 
 
 def test_a_broken_match_has_no_score_and_says_why(tmp_path: Path, store: Store) -> None:
     raising = submission(tmp_path / "raising", attack=ATTACK.replace("= [],", "= [1 / 0],"))
-    report = run(request(raising), store).report
+    report = evaluate(request(raising), store).report
     assert report.final_score is None
     assert report.offense is None
     assert report.defense is not None  # the other match is played all the same
@@ -228,7 +232,7 @@ def test_notes_say_what_an_author_should_look_at(
 ) -> None:
     source = f"class AttackAlgorithm:\n    def run(self, env, config):\n        {attack}\n"
     mine = submission(tmp_path / "mine", attack=source, guardrail="")
-    report = run(request(mine), store).report
+    report = evaluate(request(mine), store).report
     assert [line for line in report.notes if note in line]
 
 
@@ -248,7 +252,7 @@ def test_a_guardrail_that_is_always_in_the_way_is_told_so(
         f"    def decide(self, tool_name, tool_args, context):\n        {body}\n"
     )
     mine = submission(tmp_path / "mine", attack="", guardrail=source)
-    report = run(request(mine), store).report
+    report = evaluate(request(mine), store).report
     assert report.defense is not None
     assert report.defense.false_positives == report.defense.benign_trials
     assert any(note in line for line in report.notes)
@@ -261,7 +265,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from small_runs import request, small_rules
-from tiltyard.runs.request import run
+from tiltyard.runs.evaluate import evaluate
 from tiltyard.runs.store import Store
 
 class Stopwatch:
@@ -271,7 +275,7 @@ class Stopwatch:
         print(done, flush=True)
 
 try:
-    run(request(Path(sys.argv[1]), rules=small_rules(3_000)), Store(Path(sys.argv[2])),
+    evaluate(request(Path(sys.argv[1]), rules=small_rules(3_000)), Store(Path(sys.argv[2])),
         progress=Stopwatch())
 except KeyboardInterrupt:
     sys.exit(130)
@@ -305,8 +309,8 @@ def test_an_interrupted_run_goes_on_to_the_same_end(
     playing.wait()
     assert not [*store.runs.glob(f"*/{REPORT}")]
     wanted = request(mine, rules=small_rules(3_000))
-    resumed = run(wanted, store)
-    again = run(wanted, Store(tmp_path / "elsewhere"))
+    resumed = evaluate(wanted, store)
+    again = evaluate(wanted, Store(tmp_path / "elsewhere"))
     assert resumed.report.digest == again.report.digest
     assert structs.replace(resumed.report, seconds={}) == structs.replace(again.report, seconds={})
     assert not [*store.runs.glob("*/logs")]
@@ -340,14 +344,14 @@ def test_an_attack_that_asks_otherwise_the_second_time_cannot_be_resumed(
 ) -> None:
     """What was answered is fed to it again; it has to ask the same."""
     mine = submission(tmp_path / "mine", guardrail="")
-    first = run(request(mine), store)
+    first = evaluate(request(mine), store)
     report = first.directory / REPORT
     report.unlink()
     logs = first.directory / "logs"
     logs.mkdir()
     with Log[Any](logs / "offense-1.log", Exchange) as log:
         log.add(Exchange(Asked("interact", "something else"), Given()))
-    report_again = run(request(mine), store).report
+    report_again = evaluate(request(mine), store).report
     assert [failure.kind for failure in report_again.failures] == ["protocol"]
     assert "asked something else" in report_again.failures[0].message
 
@@ -355,12 +359,13 @@ def test_an_attack_that_asks_otherwise_the_second_time_cannot_be_resumed(
 # Official runs ------------------------------------------------------------------------------
 
 KEY: Final = Key("0123456789abcdef" * 4)
+OFFICIAL: Final = Worlds(key=KEY)
 
 
 def test_an_official_run_is_the_mean_over_the_keys_seeds(tmp_path: Path, store: Store) -> None:
     mine = submission(tmp_path / "mine")
     rules = small_rules()
-    official = run(request(mine), store, key=KEY)
+    official = evaluate(request(mine), store, worlds=OFFICIAL)
     full = load_report(official.directory / "full" / REPORT)
     assert len(set(KEY.seeds(rules))) == rules.official.seeds
     assert full.offense is not None
@@ -369,7 +374,7 @@ def test_an_official_run_is_the_mean_over_the_keys_seeds(tmp_path: Path, store: 
         scratch = tmp_path / f"scratch-{seed}"
         scratch.mkdir()
         job = make_job(structs.replace(request(mine), seed=seed), scratch)
-        part = evaluate(job).report.offense
+        part = play_job(job).report.offense
         assert part is not None
         raws.append(part.raw)
     # Replays draw other secrets by the key; what this attack is worth does not depend on them.
@@ -378,7 +383,7 @@ def test_an_official_run_is_the_mean_over_the_keys_seeds(tmp_path: Path, store: 
 
 def test_of_an_official_run_no_word_is_shown(tmp_path: Path, store: Store) -> None:
     mine = submission(tmp_path / "mine")
-    shown = run(request(mine), store, key=KEY).report
+    shown = evaluate(request(mine), store, worlds=OFFICIAL).report
     assert shown.restricted
     assert shown.seconds == {}
     assert shown.setting.seeds == ()
@@ -392,8 +397,8 @@ def test_of_an_official_run_no_word_is_shown(tmp_path: Path, store: Store) -> No
 
 def test_another_key_is_another_run(tmp_path: Path, store: Store) -> None:
     mine = submission(tmp_path / "mine", guardrail="")
-    one = run(request(mine), store, key=KEY)
-    other = run(request(mine), store, key=Key("f" * 64))
+    one = evaluate(request(mine), store, worlds=OFFICIAL)
+    other = evaluate(request(mine), store, worlds=Worlds(key=Key("f" * 64)))
     assert one.report.run_id != other.report.run_id
     assert one.report.setting.key != other.report.setting.key
     assert KEY.secret not in (one.directory / REPORT).read_text()
@@ -422,13 +427,15 @@ def test_the_suite_has_the_ways_to_game_a_run() -> None:
 
 def _gaming(number: str, store: Store, **changes: Any) -> Report:
     (folder,) = GAMING.glob(f"{number}-*")
-    return run(structs.replace(request(folder), **changes), store).report
+    return evaluate(structs.replace(request(folder), **changes), store).report
 
 
 def test_12_small_candidates_earn_no_more(store: Store, tmp_path: Path) -> None:
     quick = _gaming("12", store)
     source = (next(GAMING.glob("12-*")) / "attack.py").read_text().replace('"0"', '"0.5"')
-    slow = run(request(submission(tmp_path / "slow", attack=source, guardrail="")), store).report
+    slow = evaluate(
+        request(submission(tmp_path / "slow", attack=source, guardrail="")), store
+    ).report
     assert quick.offense is not None
     assert slow.offense is not None
     assert (quick.offense.raw, quick.offense.candidates) == (
@@ -450,7 +457,7 @@ def test_13_a_match_that_is_cut_short_is_not_ranked(store: Store) -> None:
 
 def test_14_no_channel_out_of_a_hidden_match(store: Store) -> None:
     (folder,) = GAMING.glob("14-*")
-    official = run(request(folder), store, key=KEY)
+    official = evaluate(request(folder), store, worlds=OFFICIAL)
     full = load_report(official.directory / "full" / REPORT)
     (failure,) = official.report.failures
     assert failure.message == "run: ValueError on line 8 of attack.py"
@@ -465,8 +472,8 @@ def test_14_no_channel_out_of_a_hidden_match(store: Store) -> None:
 def test_15_the_same_bytes_have_the_same_score(store: Store, tmp_path: Path) -> None:
     first = _gaming("15", store)
     (folder,) = GAMING.glob("15-*")
-    assert run(request(folder), store).from_store
-    elsewhere = run(request(folder), Store(tmp_path / "elsewhere"))
+    assert evaluate(request(folder), store).from_store
+    elsewhere = evaluate(request(folder), Store(tmp_path / "elsewhere"))
     assert elsewhere.report.digest == first.digest
     assert elsewhere.report.final_score == first.final_score
 
@@ -478,7 +485,7 @@ def test_a_store_that_cannot_be_written_is_told_before_anything_is_played(tmp_pa
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")
     with pytest.raises(StoreError, match="Name another"):
-        run(request(submission(tmp_path / "mine")), Store(in_the_way))
+        evaluate(request(submission(tmp_path / "mine")), Store(in_the_way))
 
 
 def test_a_report_is_found_by_path_directory_or_part_of_its_id(
@@ -495,9 +502,9 @@ def test_a_report_is_found_by_path_directory_or_part_of_its_id(
 def test_the_same_run_is_not_played_twice_at_once(tmp_path: Path, store: Store) -> None:
     mine = submission(tmp_path / "mine", attack="")
     store.prepare()
-    run_id = run(request(mine), store).report.run_id
+    run_id = evaluate(request(mine), store).report.run_id
     with store.locked(run_id), pytest.raises(StoreError, match="another process"):
-        run(request(mine), store, fresh=True)
+        evaluate(request(mine), store, fresh=True)
 
 
 # What attackers tried -----------------------------------------------------------------------
@@ -510,10 +517,12 @@ def test_the_order_of_comparisons_and_tasks_is_drawn(
     orders = []
     for salt in ("one", "other", "one"):
         order: list[str] = []
-        play, decided = vars(matches)["play"], matches._decisions
-        monkeypatch.setattr(matches, "play", _noting(order, "task", play))
-        monkeypatch.setattr(matches, "_decisions", _noting(order, "compared", decided))
-        match = matches.play_defense(generate(123), DataFlowGuardrail, small_rules(600), salt=salt)
+        play, decided = vars(defense)["play"], defense._replay_decisions
+        monkeypatch.setattr(defense, "play", _noting(order, "task", play))
+        monkeypatch.setattr(defense, "_replay_decisions", _noting(order, "compared", decided))
+        match = play_defense(
+            MatchSettings(generate(123), small_rules(600), salt=salt), DataFlowGuardrail
+        )
         monkeypatch.undo()
         assert match.inconsistent == 0
         assert [trial.task for trial in match.trials] == [
@@ -542,7 +551,7 @@ def test_the_time_of_a_match_is_that_of_all_its_guests(tmp_path: Path, store: St
     rules = small_rules(300)
     limits = structs.replace(rules.limits, defense_seconds=6)
     mine = submission(tmp_path / "mine", attack="", guardrail=late)
-    report = run(request(mine, rules=structs.replace(rules, limits=limits)), store).report
+    report = evaluate(request(mine, rules=structs.replace(rules, limits=limits)), store).report
     assert [failure.kind for failure in report.failures] == ["deadline"]
     assert report.final_score is None
 
@@ -560,7 +569,7 @@ class AttackAlgorithm:
         return [["good morning"]] * 77
 """
     mine = submission(tmp_path / "mine", attack=source, guardrail="")
-    shown = run(request(mine), store, key=KEY).report
+    shown = evaluate(request(mine), store, worlds=OFFICIAL).report
     assert shown.offense is not None
     assert (shown.offense.candidates, shown.offense.steps, shown.offense.refused) == (0, 0, {})
     forged = (
@@ -584,7 +593,7 @@ class AttackAlgorithm:
         return [["good morning " * 100]] * 1500
 """
     mine = submission(tmp_path / "mine", attack=source, guardrail="")
-    report = run(request(mine), store).report
+    report = evaluate(request(mine), store).report
     assert report.offense is not None
     assert report.offense.candidates < 1500
 
@@ -621,20 +630,20 @@ def test_a_log_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> Non
 def test_the_same_bytes_under_another_name_are_told_by_that_name(
     tmp_path: Path, store: Store
 ) -> None:
-    alice = run(request(submission(tmp_path / "alice", guardrail="")), store).report
-    bob = run(request(submission(tmp_path / "bob", guardrail="")), store).report
+    alice = evaluate(request(submission(tmp_path / "alice", guardrail="")), store).report
+    bob = evaluate(request(submission(tmp_path / "bob", guardrail="")), store).report
     assert (alice.submission.name, bob.submission.name) == ("alice", "bob")
     assert alice.digest == bob.digest
 
 
 def test_nothing_is_written_through_a_link(tmp_path: Path, store: Store) -> None:
     mine = submission(tmp_path / "mine", guardrail="")
-    finished = run(request(mine), store)
+    finished = evaluate(request(mine), store)
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "submission").mkdir(parents=True)
     (elsewhere / "submission" / "precious").write_text("")
     shutil.rmtree(finished.directory)
     finished.directory.symlink_to(elsewhere)
     with pytest.raises(StoreError, match="is a link"):
-        run(request(mine), store, fresh=True)
+        evaluate(request(mine), store, fresh=True)
     assert (elsewhere / "submission" / "precious").exists()

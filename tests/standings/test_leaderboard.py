@@ -13,8 +13,9 @@ from msgspec import structs
 from typer.testing import CliRunner
 
 from tiltyard.cli import app
+from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Isolation, Report, write_report
-from tiltyard.runs.key import Key, restricted
+from tiltyard.runs.key import Key
 from tiltyard.standings.leaderboard import (
     Board,
     DisqualificationError,

@@ -10,8 +10,8 @@ from msgspec import structs
 from tiltyard import DataFlowGuardrail, SandboxEnv
 from tiltyard.contracts.decision import Action
 from tiltyard.contracts.trace import Trace
+from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import DefensePart, OffensePart, Report, Segment, Step
-from tiltyard.runs.key import restricted
 from tiltyard.runs.store import REPORT, save
 from tiltyard.studies.comparison import Parting, Run, compare, open_run, part
 

@@ -28,9 +28,13 @@ from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.reporting.breakdown import many
 from tiltyard.reporting.schema import ModelUse, Report, summary
 from tiltyard.rulesets.ruleset import find_ruleset
+from tiltyard.runs.evaluate import Finished
+from tiltyard.runs.evaluate import evaluate as evaluate_request
+from tiltyard.runs.job import Worlds
 from tiltyard.runs.key import make_key, read_key
-from tiltyard.runs.request import Finished, Request, run, verify
+from tiltyard.runs.request import Request
 from tiltyard.runs.store import PAGE, Store, find_report, has_record
+from tiltyard.runs.verify import verify
 from tiltyard.world.fixtures import load_scenario
 
 BROKEN_OFF: Final = 1
@@ -131,18 +135,12 @@ def evaluate(  # noqa: PLR0913 - options
             unsafe,
             choice,
         )
-        secret = None if key is None else read_key(key)
-        own = None if scenario is None else load_scenario(scenario)
+        worlds, kept = _read_worlds(scenario, key), Store(store)
         with Bars() as bars:
-            finished = run(
-                request, Store(store), scenario=own, key=secret, fresh=fresh, progress=bars
-            )
+            finished = evaluate_request(request, kept, worlds=worlds, fresh=fresh, progress=bars)
             others = [
-                run(
-                    msgspec.structs.replace(request, seed=other),
-                    Store(store),
-                    fresh=fresh,
-                    progress=bars,
+                evaluate_request(
+                    structs.replace(request, seed=other), kept, fresh=fresh, progress=bars
                 )
                 for other in _other_seeds(seed, seeds)
             ]
@@ -155,6 +153,11 @@ def evaluate(  # noqa: PLR0913 - options
             show(finished, others)
         if finished.report.failures:
             raise typer.Exit(BROKEN_OFF)
+
+
+def _read_worlds(scenario: Path | None, key: Path | None) -> Worlds:
+    own = None if scenario is None else load_scenario(scenario)
+    return Worlds(own, None if key is None else read_key(key))
 
 
 def _other_seeds(seed: int, count: int) -> list[int]:
@@ -209,12 +212,9 @@ def replay_match(
 def _play_again(
     path: Path, store: Path, scenario: Path | None, key: Path | None, *, unsafe: bool
 ) -> None:
-    secret = None if key is None else read_key(key)
-    own = None if scenario is None else load_scenario(scenario)
+    worlds = _read_worlds(scenario, key)
     with Bars() as bars:
-        verified = verify(
-            path, Store(store), scenario=own, key=secret, unsafe=unsafe, progress=bars
-        )
+        verified = verify(path, Store(store), worlds=worlds, unsafe=unsafe, progress=bars)
     if not verified.same:
         typer.echo(f"different: the report says {shown(verified.expected)}", err=True)
         typer.echo(f"           played again    {verified.found}", err=True)

@@ -35,7 +35,8 @@ from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.foundation.files import write_whole
 from tiltyard.isolation.host.limits import Level, NoJailError
 from tiltyard.isolation.host.probe import probe
-from tiltyard.matches.opponents import Lodging, Opponent, find_opponent
+from tiltyard.matches.opponents import GuestSettings, Opponent, find_opponent
+from tiltyard.reporting.match_parts import describe_model
 from tiltyard.reporting.page import Table
 from tiltyard.reporting.susceptibility_page import (
     ASIDE,
@@ -47,7 +48,6 @@ from tiltyard.reporting.susceptibility_page import (
 )
 from tiltyard.reporting.susceptibility_schema import Susceptibility
 from tiltyard.rulesets.ruleset import load_ruleset
-from tiltyard.runs.parts import tell_model
 from tiltyard.runs.store import EXCHANGES
 from tiltyard.studies.susceptibility import (
     DEFAULT_PER_FAMILY,
@@ -144,7 +144,7 @@ def run(  # noqa: PLR0913 - options
                     max_calls=calls,
                     progress=bars,
                 )
-                used = tell_model(tried, asking.requests)
+                used = describe_model(tried, asking.requests)
                 found = structs.replace(found, model=used)
         except (BrokenOffError, AgentGoneError) as error:
             refuse(f"{error}{goes_on}", BROKEN_OFF)
@@ -175,7 +175,8 @@ def _opened(wanted: str, *, unsafe: bool) -> Iterator[tuple[str, MakeGuardrail |
         found: Opponent = find_opponent("guardrail", wanted, scratch / "guardrail")
         if found.submission is not None and not unsafe and probe().level is Level.C:
             raise NoJailError("this machine cannot confine a stranger's code")
-        yield found.name, Lodging(unsafe=unsafe, defense_seconds=_A_DAY).maker(found, stack)
+        guests = GuestSettings(unsafe=unsafe, defense_seconds=_A_DAY)
+        yield found.name, guests.maker_of(found, stack)
 
 
 def _print_families(console: Console, table: Table) -> None:

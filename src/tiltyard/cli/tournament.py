@@ -17,7 +17,7 @@ from tiltyard.cli.problems import in_one_sentence
 from tiltyard.cli.screen import UnsafeOption, number, open_console, shown
 from tiltyard.cli.showing import escaped, print_table, say
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
-from tiltyard.matches.tournament import Pairing, Tournament, enter, hold
+from tiltyard.matches.tournament import Pairing, Tournament, TournamentSettings, enter, hold
 from tiltyard.studies.calibration_tables import table
 
 
@@ -58,14 +58,10 @@ def run(  # noqa: PLR0913 - options
     ):
         scratch = Path(name)
         scratch.chmod(0o755)  # a guest is another user, and must be able to read it
-        done = hold(
-            enter(entrants or [], scratch, whole_ladder=whole_ladder),
-            find_deterministic_ruleset(ruleset),
-            budget=budget.value,
-            seed=seed,
-            unsafe=unsafe,
-            progress=bars,
-        )
+        rules = find_deterministic_ruleset(ruleset)
+        settings = TournamentSettings(rules, budget.value, seed, unsafe)
+        entered = enter(entrants or [], scratch, whole_ladder=whole_ladder)
+        done = hold(entered, settings, bars)
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(done), indent=1).decode())
     elif as_markdown:

@@ -112,9 +112,7 @@ _HOOKS_ARE_GONE = (
     "hooks changed what the tools say, and here nobody writes into the world but the scenario: "
     "leave them out, and see what a tool said in the guardrail's `observe(name, args, result)`"
 )
-_OUTSIDE = (
-    "a submission is played, and plays nothing itself: use `tiltyard.matches.matches` outside of it"
-)
+_OUTSIDE = "a submission is played, and plays nothing itself: use `tiltyard.matches` outside of it"
 
 ADVICE: Final = {
     "core": "the world is on the judge's side: use `env.interact` and what it returns",

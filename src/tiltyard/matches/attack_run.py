@@ -1,4 +1,4 @@
-"""Running an attack: what it is given, what of its answer is taken, and what its failure means."""
+"""Run an attack in an environment, and take its candidates."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -9,19 +9,17 @@ from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfi
 from tiltyard.contracts.trace import Trace
 from tiltyard.episode.guardrail_runner import GuardrailGoneError
 from tiltyard.episode.sandbox_env import Interaction, SandboxEnv
+from tiltyard.matches.settings import MatchError
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.search import SearchStatus
 from tiltyard.search.explore import OnStatus
 
 REPORTED_EVERY: Final = 100
-"""Interactions of an attack, in a large budget; in a small one each of them."""
+"""Interactions between two status reports in a large budget. In a small one, each is reported."""
 LARGE_BUDGET: Final = 5_000
 MAX_TAKEN: Final = 10
-"""Times as many candidates as are judged: the rest is refused one by one, and that has an end."""
-
-
-class MatchError(ValueError):
-    """A match that cannot be played, or that was broken off: it has no score."""
+"""Times `max_candidates`. The judge refuses the candidates over its own limit one by one; this
+bounds how many."""
 
 
 class Attack(Protocol):
@@ -31,19 +29,18 @@ class Attack(Protocol):
 
 
 def run_attack(
-    attack: Attack, env: SandboxEnv, ruleset: Ruleset, report: OnStatus
+    attack: Attack, env: SandboxEnv, ruleset: Ruleset, on_status: OnStatus
 ) -> tuple[list[Any], int]:
     """Run an attack, and return its candidates and the steps it spent."""
     budget = env.steps_left or 0
     config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
-    found = _candidates(attack, _Outside(env, report), config, ruleset)
-    return found, min(budget, env.steps_spent)
+    candidates = _take_candidates(attack, _PublicEnv(env, on_status), config, ruleset)
+    return candidates, min(budget, env.steps_spent)
 
 
-def _candidates(
+def _take_candidates(
     attack: Attack, env: AttackEnv, config: AttackRunConfig, ruleset: Ruleset
 ) -> list[Any]:
-    """Run an attack, and take what it returns as far as anybody will look at it."""
     try:
         found = attack.run(env, config)
         return list(islice(iter(found), MAX_TAKEN * ruleset.attack.max_candidates))
@@ -55,12 +52,12 @@ def _candidates(
         raise MatchError(f"the attack failed: {type(error).__name__}: {error}") from error
 
 
-class _Outside:
-    """An environment as an attack sees it: no scenario, no guardrail, nothing of the judge's."""
+class _PublicEnv:
+    """The part of an environment that an attack may see: no scenario, no guardrail."""
 
-    def __init__(self, env: SandboxEnv, report: OnStatus) -> None:
+    def __init__(self, env: SandboxEnv, on_status: OnStatus) -> None:
         self.__env = env
-        self.__budget, self.__report = env.steps_left or 0, report
+        self.__budget, self.__on_status = env.steps_left or 0, on_status
         self.__every = REPORTED_EVERY if self.__budget > LARGE_BUDGET else 1
         self.__interactions = 0
         self.seed = env.seed
@@ -73,7 +70,7 @@ class _Outside:
         self.__interactions += 1
         if self.__interactions % self.__every == 0:
             spent = self.__budget - (self.__env.steps_left or 0)
-            self.__report(SearchStatus(0, spent, self.__budget, self.__interactions, 0, 0))
+            self.__on_status(SearchStatus(0, spent, self.__budget, self.__interactions, 0, 0))
         return self.__env.interact(message, max_tool_hops)
 
     @property

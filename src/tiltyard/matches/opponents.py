@@ -1,4 +1,4 @@
-"""Who stands on a side of a match: the submission, a rung of a ladder, or somebody else's."""
+"""Who plays a side of a match: a submission, or a rung of a shipped ladder."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -12,10 +12,12 @@ from tiltyard.contracts.tracks import Part
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.host.session import Deadlines
+from tiltyard.rulesets.packages import installed_packages
+from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.submissions import Submission, open_submission
 
 BASELINE: Final = "baseline"
-"""The ruleset's own search, as the attack of a defense match."""
+"""The name of the ruleset's own search, as the attack of a defense match."""
 _LADDERS: Final[dict[Part, Mapping[str, Callable[[], Any]]]] = {
     "guardrail": GUARDRAIL_LADDER,
     "attack": ATTACK_LADDER,
@@ -23,11 +25,11 @@ _LADDERS: Final[dict[Part, Mapping[str, Callable[[], Any]]]] = {
 
 
 class OpponentError(ValueError):
-    """Nobody by that name, and who there is."""
+    """An unknown opponent. The message lists the known names."""
 
 
 class Opponent(Struct, frozen=True):
-    """A rung by its name, or a submission."""
+    """An attack or a guardrail: a rung by its name, or a submission's."""
 
     part: Part
     name: str
@@ -35,12 +37,16 @@ class Opponent(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """What a run's identity has of it; a rung's code changes with the engine's version."""
+        """A rung's name or a submission's digest. A rung's code is fixed by Tiltyard's version."""
         return self.name if self.submission is None else self.submission.digest
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.submission is None and self.name == BASELINE
 
 
 def find_rung(part: Part, wanted: str) -> Opponent | None:
-    """Return a rung of a ladder by name, in any usual spelling."""
+    """Return a rung by name. Case, spaces and hyphens in the name do not matter."""
     return next(
         (Opponent(part, name) for name in _LADDERS[part] if _plain(name) == _plain(wanted)), None
     )
@@ -52,7 +58,7 @@ def ladder(part: Part) -> list[Opponent]:
 
 
 def find_opponent(part: Part, wanted: str, into: Path) -> Opponent:
-    """Return a rung by name, in any usual spelling, or read a submission into a directory."""
+    """Return the rung named `wanted`, or read the submission at that path into `into`."""
     names = [BASELINE] * (part == "attack") + [*_LADDERS[part]]
     if part == "attack" and _plain(wanted) == BASELINE:
         return Opponent(part, BASELINE)
@@ -73,19 +79,21 @@ def _plain(name: str) -> str:
     return "".join(char for char in name.lower() if char.isalnum())
 
 
-class Lodging(Struct, frozen=True):
-    """How guests are held, whoever they are."""
+class GuestSettings(Struct, frozen=True):
+    """How guests are confined, and how long they may take."""
 
     unsafe: bool = False
+    """Run guests without a jail."""
     packages: tuple[str, ...] = ()
     key: str = ""
+    """Guests draw their randomness from it. It is not the organizer's secret."""
     offense_seconds: float = 1200.0
     defense_seconds: float = 2520.0
 
-    def open(self, submission: Submission, part: Part, stack: ExitStack) -> GuestPool:
-        """Open a house for the guests of a submission."""
+    def open_pool(self, submission: Submission, part: Part, stack: ExitStack) -> GuestPool:
+        """Open a pool of guests for one part of a submission. `stack` closes the pool."""
         seconds = self.offense_seconds if part == "attack" else self.defense_seconds
-        house = GuestPool(
+        pool = GuestPool(
             submission,
             part,
             key=self.key,
@@ -93,11 +101,17 @@ class Lodging(Struct, frozen=True):
             deadlines=Deadlines(whole=seconds),
             unsafe=self.unsafe,
         )
-        return stack.enter_context(house)
+        return stack.enter_context(pool)
 
-    def maker(self, opponent: Opponent, stack: ExitStack) -> Callable[[], Any]:
-        """Return what makes an opponent's objects, jailed if they are a stranger's."""
+    def maker_of(self, opponent: Opponent, stack: ExitStack) -> Callable[[], Any]:
+        """Return a function that makes the opponent's objects, jailed if it is a submission's."""
         if opponent.submission is None:
             return _LADDERS[opponent.part][opponent.name]
-        house = self.open(opponent.submission, opponent.part, stack)
-        return house.guardrail if opponent.part == "guardrail" else house.attack
+        pool = self.open_pool(opponent.submission, opponent.part, stack)
+        return pool.guardrail if opponent.part == "guardrail" else pool.attack
+
+
+def guest_settings(ruleset: Ruleset, *, key: str = "", unsafe: bool = False) -> GuestSettings:
+    """Return the guest settings that a ruleset asks for."""
+    limits, packages = ruleset.limits, tuple(installed_packages(ruleset))
+    return GuestSettings(unsafe, packages, key, limits.offense_seconds, limits.defense_seconds)

@@ -1,13 +1,14 @@
 """A tournament: every attack against every guardrail.
 
-Each pair plays an offense match with that guardrail in the place of the ruleset's. Strangers' code
-is jailed on both sides, in guests that no other pair has seen. A pair that cannot be played has its
-reason in the matrix, and the others go on. Nothing here is a competition's score.
+Each pair plays an offense match with that guardrail in place of the ruleset's. Submissions are
+jailed on both sides, with new guests for each pair. If a pair cannot be played, the matrix says
+why, and the other pairs go on. No result of a tournament is a competition's score.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from hashlib import sha256
+from itertools import product
 from math import fsum
 from pathlib import Path
 
@@ -20,23 +21,27 @@ from tiltyard.foundation.progress import NO_PROGRESS, Progress
 from tiltyard.isolation.host.limits import Level, NoJailError
 from tiltyard.isolation.host.probe import probe
 from tiltyard.isolation.host.session import GuestError
-from tiltyard.matches.attack_run import MatchError
-from tiltyard.matches.matches import play_offense
-from tiltyard.matches.opponents import BASELINE, Lodging, Opponent, find_rung, ladder
-from tiltyard.rulesets.packages import installed_packages
+from tiltyard.matches.offense import play_offense
+from tiltyard.matches.opponents import (
+    BASELINE,
+    GuestSettings,
+    Opponent,
+    find_rung,
+    guest_settings,
+    ladder,
+)
+from tiltyard.matches.settings import MatchError, MatchSettings
 from tiltyard.rulesets.ruleset import Ruleset
-from tiltyard.search import SearchStatus
 from tiltyard.submissions import Submission, SubmissionError, open_submission
 from tiltyard.world.generate import generate
-from tiltyard.world.scenario import Scenario
 
 
 class TournamentError(ValueError):
-    """A tournament that cannot be held, and what to do about it."""
+    """A tournament that cannot be held. The message says what to do about it."""
 
 
 class Refused(Struct, frozen=True):
-    """Whoever was found in a directory, and cannot enter."""
+    """A submission in a directory that cannot enter, and why."""
 
     name: str
     reason: str
@@ -60,12 +65,12 @@ class Pairing(Struct, frozen=True):
     steps: int | None = None
     digest: str = ""
     failure: str = ""
-    """In a word: what kind of failure it was."""
+    """The kind of failure, such as `deadline`. Empty when the pair has a score."""
     reason: str = ""
 
 
 class Total(Struct, frozen=True):
-    """What a row or a column of the matrix comes to: made by an attack, or let by a guardrail."""
+    """The sum of a row or a column: what an attack scored, or what a guardrail let through."""
 
     name: str
     id: str
@@ -73,7 +78,7 @@ class Total(Struct, frozen=True):
     score: float
     raw: int
     mean: float | None
-    """Over the pairs that were played."""
+    """The mean score of the pairs without a failure."""
     played: int
     failed: int
 
@@ -83,7 +88,7 @@ class Tournament(Struct, frozen=True):
     budget: str
     seed: int
     level: str
-    """Of the jail."""
+    """The isolation level of the jail."""
     attacks: tuple[Total, ...]
     """In the order of the matrix; more is better."""
     guardrails: tuple[Total, ...]
@@ -92,16 +97,13 @@ class Tournament(Struct, frozen=True):
     """Row by row: all guardrails for the first attack, and so on."""
     refused: tuple[Refused, ...]
     digest: str
-    """Of the results alone."""
-
-
-# Who enters --------------------------------------------------------------------------------------
+    """A hash of the results alone."""
 
 
 def enter(wanted: Sequence[str], scratch: Path, *, whole_ladder: bool = False) -> Entrants:
-    """Find entrants: names of rungs, submissions, and directories of submissions.
+    """Find entrants by the names of rungs, submissions, and directories of submissions.
 
-    Submissions are read into a scratch directory, which must outlive the tournament.
+    This reads submissions into `scratch`, which must exist until the tournament ends.
     """
     found: list[Opponent] = []
     refused: list[Refused] = []
@@ -133,14 +135,14 @@ def enter(wanted: Sequence[str], scratch: Path, *, whole_ladder: bool = False) -
 
 
 def _submissions_at(word: str) -> list[Path]:
-    """Return a path, or the paths in it if it is a directory of submissions."""
+    """Return the path `word`, or the submissions in it if it is a directory of submissions."""
     path = Path(word)
     if not path.exists():
         names = ", ".join(one.name for side in PARTS for one in ladder(side))
         if word.strip().lower() == BASELINE:
             raise TournamentError(
-                "the baseline is the search of a defense match, and no attack of its own; "
-                "`Go-Explore` is the rung that is most like it"
+                "the baseline is the search of a defense match and cannot enter; "
+                "the rung `Go-Explore` is closest to it"
             )
         raise TournamentError(
             f"there is no {word!r}, neither as a path nor as a rung; the rungs are: {names}"
@@ -158,7 +160,7 @@ def _parts_of(submission: Submission) -> Iterator[Opponent]:
 
 
 def _named_apart(entrants: Sequence[Opponent]) -> list[Opponent]:
-    """Leave out who was named twice, and number others of the same name."""
+    """Drop entrants that are named twice, and number different ones of the same name."""
     once = {(one.name, one.id): one for one in entrants}
     taken: dict[str, int] = {}
     named = []
@@ -168,37 +170,39 @@ def _named_apart(entrants: Sequence[Opponent]) -> list[Opponent]:
     return named
 
 
-# How it is played --------------------------------------------------------------------------------
+class TournamentSettings(Struct, frozen=True):
+    """How every pair of a tournament plays."""
+
+    ruleset: Ruleset
+    budget: str = "quick"
+    """`quick`, or `official` for the ruleset's full budget."""
+    seed: int = PUBLIC_SEED
+    unsafe: bool = False
+    """Run submissions without a jail."""
+
+    @property
+    def rules(self) -> Ruleset:
+        return self.ruleset if self.budget == "official" else self.ruleset.quickly()
 
 
-def hold(  # noqa: PLR0913 - all but two are for those who want something else
-    entrants: Entrants,
-    ruleset: Ruleset,
-    *,
-    budget: str = "quick",
-    seed: int = PUBLIC_SEED,
-    unsafe: bool = False,
-    progress: Progress | None = None,
+def hold(
+    entrants: Entrants, settings: TournamentSettings, progress: Progress = NO_PROGRESS
 ) -> Tournament:
     """Play every attack against every guardrail."""
-    level = Level.C if unsafe else probe().level
-    sides = (*entrants.attacks, *entrants.guardrails)
-    if level is Level.C and not unsafe and any(one.submission for one in sides):
-        raise NoJailError(
-            "this machine cannot confine a stranger's code; `tiltyard doctor` says what is "
-            "missing. For code of your own there is --unsafe-no-sandbox."
-        )
-    rules = ruleset if budget == "official" else ruleset.quickly()
-    table = _Table(generate(seed), rules, progress or NO_PROGRESS, unsafe=unsafe)
-    pairs = [(attack, guard) for attack in entrants.attacks for guard in entrants.guardrails]
-    table.progress.begin("tournament", rules.attack.steps * len(pairs))
+    level = _check_jail(entrants, settings)
+    rules = settings.rules
+    match = MatchSettings(generate(settings.seed), rules)
+    guests = guest_settings(rules, unsafe=settings.unsafe)
+    pairs = list(product(entrants.attacks, entrants.guardrails))
+    progress.begin("tournament", rules.attack.steps * len(pairs))
     pairings = tuple(
-        table.play(attack, guard, number) for number, (attack, guard) in enumerate(pairs)
+        _play(attack, guardrail, match, guests, _PairProgress(progress, number, rules))
+        for number, (attack, guardrail) in enumerate(pairs)
     )
     return Tournament(
-        ruleset.id,
-        budget,
-        seed,
+        settings.ruleset.id,
+        settings.budget,
+        settings.seed,
         level.value,
         tuple(
             _total(one, [each for each in pairings if each.attack == one.name])
@@ -210,56 +214,65 @@ def hold(  # noqa: PLR0913 - all but two are for those who want something else
         ),
         pairings,
         entrants.refused,
-        _digest(rules, seed, pairings),
+        _digest(rules, settings.seed, pairings),
     )
 
 
-class _Table:
-    """Where pairs sit down, one after the other."""
-
-    def __init__(
-        self, scenario: Scenario, rules: Ruleset, progress: Progress, *, unsafe: bool
-    ) -> None:
-        self._scenario = scenario
-        self._rules = rules
-        self.progress = progress
-        limits = rules.limits
-        self._lodging = Lodging(
-            unsafe,
-            tuple(installed_packages(rules)),
-            offense_seconds=limits.offense_seconds,
-            defense_seconds=limits.defense_seconds,
+def _check_jail(entrants: Entrants, settings: TournamentSettings) -> Level:
+    level = Level.C if settings.unsafe else probe().level
+    sides = (*entrants.attacks, *entrants.guardrails)
+    if level is Level.C and not settings.unsafe and any(one.submission for one in sides):
+        raise NoJailError(
+            "this machine cannot confine the code of a submission; `tiltyard doctor` says what is "
+            "missing. To play code that you trust, use --unsafe-no-sandbox."
         )
+    return level
 
-    def play(self, attack: Opponent, guardrail: Opponent, number: int) -> Pairing:
-        names = attack.name, guardrail.name
-        before = number * self._rules.attack.steps
 
-        def tell(progress: SearchStatus) -> None:
-            self.progress.step(before + progress.steps, " against ".join(names))
+class _PairProgress:
+    """Turns the progress of one pair into the progress of the whole tournament."""
 
-        self.progress.step(before, " against ".join(names))
-        try:
-            # The attack's house first: its guest is the first to come, and must be the last to go.
-            with ExitStack() as stack:
-                attacker = self._lodging.maker(attack, stack)()
-                match = play_offense(
-                    self._scenario,
-                    attacker,
-                    self._rules,
-                    make_guardrail=self._lodging.maker(guardrail, stack),
-                    report=tell,
-                )
-        except GuestError as error:
-            call = f" ({error.call})"
-            reason = str(error).removesuffix(call) + call
-            return Pairing(*names, failure=error.kind, reason=reason)
-        except MatchError as error:
-            return Pairing(*names, failure="match", reason=str(error))
-        score = match.score
-        return Pairing(
-            *names, score.score, score.raw, score.cells, match.candidates, match.steps, match.digest
-        )
+    def __init__(self, progress: Progress, number: int, rules: Ruleset) -> None:
+        self._progress = progress
+        self._before = number * rules.attack.steps
+        self.pair = ""
+
+    def begin(self, what: str, total: int) -> None:
+        del what, total
+        self.step(0, "")
+
+    def step(self, done: int, note: str) -> None:
+        del note
+        self._progress.step(self._before + done, self.pair)
+
+
+def _play(
+    attack: Opponent,
+    guardrail: Opponent,
+    settings: MatchSettings,
+    guests: GuestSettings,
+    progress: _PairProgress,
+) -> Pairing:
+    names = attack.name, guardrail.name
+    progress.pair = " against ".join(names)
+    try:
+        with ExitStack() as stack:
+            # Open the attack's pool first: it closes last, and its guest stays for the match.
+            attacker = guests.maker_of(attack, stack)()
+            make_guardrail = guests.maker_of(guardrail, stack)
+            match = play_offense(
+                settings, attacker, make_guardrail=make_guardrail, progress=progress
+            )
+    except GuestError as error:
+        call = f" ({error.call})"
+        reason = str(error).removesuffix(call) + call
+        return Pairing(*names, failure=error.kind, reason=reason)
+    except MatchError as error:
+        return Pairing(*names, failure="match", reason=str(error))
+    score = match.score
+    return Pairing(
+        *names, score.score, score.raw, score.cells, match.candidates, match.steps, match.digest
+    )
 
 
 def _digest(rules: Ruleset, seed: int, pairings: Sequence[Pairing]) -> str:

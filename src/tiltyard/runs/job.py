@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from hashlib import sha256
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -9,16 +10,40 @@ from msgspec import Struct
 
 from tiltyard import __version__
 from tiltyard.agents.choice import AgentChoice
-from tiltyard.contracts.tracks import PART_OF, Track
+from tiltyard.contracts.tracks import PART_OF, PARTS, TRACK_OF, Part, Track
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
-from tiltyard.matches.opponents import Opponent
+from tiltyard.matches.opponents import Opponent, OpponentError, find_opponent
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.rulesets.ruleset import Ruleset, RulesetError, load_ruleset
 from tiltyard.runs.key import Key
-from tiltyard.submissions import Submission
+from tiltyard.runs.request import Request
+from tiltyard.submissions import Submission, SubmissionError, open_submission
+from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 
 RUN_ID_DIGITS: Final = 16
+
+
+class Worlds(Struct, frozen=True):
+    """Which worlds to play in, if not the one of the request's seed."""
+
+    scenario: Scenario | None = None
+    """A scenario of your own."""
+    key: Key | None = None
+    """An organizer's key. The official seeds are drawn from it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The public name of the key; empty without a key."""
+        return "" if self.key is None else self.key.fingerprint
+
+
+class Game(Struct, frozen=True):
+    """One world to play the matches in."""
+
+    number: int
+    scenario: Scenario
+    key: str
 
 
 class Job(Struct, frozen=True):
@@ -27,19 +52,16 @@ class Job(Struct, frozen=True):
     submission: Submission
     tracks: tuple[Track, ...]
     ruleset: Ruleset
-    """As it stands in its file; the budget is applied when it is played."""
+    """As it stands in its file. `rules` applies the budget."""
     guardrail_opponent: Opponent
-    """Whom the attack goes against."""
+    """The guardrail of the offense match."""
     attack_opponent: Opponent
-    """Who goes against the guardrail."""
+    """The attack of the defense match."""
     budget: str = "official"
     seed: int = PUBLIC_SEED
-    scenario: Scenario | None = None
-    """Instead of a generated one."""
-    key: Key | None = None
-    """Instead of a seed: an organizer's."""
+    worlds: Worlds = Worlds()
     agent: AgentChoice = AgentChoice()
-    """Whom the attack speaks to. A guardrail always stands against the deterministic one."""
+    """The agent of the offense match. The defense match always has the deterministic agent."""
 
     @property
     def rules(self) -> Ruleset:
@@ -51,14 +73,24 @@ class Job(Struct, frozen=True):
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        if self.key is not None:
-            return self.key.seeds(self.ruleset)
-        return () if self.scenario is not None else (self.seed,)
+        if self.worlds.key is not None:
+            return self.worlds.key.seeds(self.ruleset)
+        return () if self.worlds.scenario is not None else (self.seed,)
+
+    def games(self) -> tuple[Game, ...]:
+        """Generate the worlds to play in."""
+        key = self.worlds.key
+        if self.worlds.scenario is not None:
+            return (Game(1, self.worlds.scenario, ""),)
+        return tuple(
+            Game(number, generate(seed), "" if key is None else key.branch(seed))
+            for number, seed in enumerate(self.seeds, 1)
+        )
 
     @property
     def run_id(self) -> str:
-        """Return the hash of all that goes in."""
-        scenario = None if self.scenario is None else self.scenario.digest
+        """The hash of everything that goes in."""
+        scenario = self.worlds.scenario
         content = [
             __version__,
             self.submission.name,
@@ -66,8 +98,8 @@ class Job(Struct, frozen=True):
             [PART_OF[track] for track in self.tracks],
             self.ruleset.digest,
             self.budget,
-            scenario or self.seeds,
-            None if self.key is None else self.key.fingerprint,
+            self.seeds if scenario is None else scenario.digest,
+            self.worlds.fingerprint or None,
             [(one.name, one.id) for one in (self.guardrail_opponent, self.attack_opponent)],
             self.agent,
             installed_packages(self.ruleset),
@@ -75,15 +107,15 @@ class Job(Struct, frozen=True):
         return sha256(msgspec.json.encode(content)).hexdigest()[:RUN_ID_DIGITS]
 
     def departures(self) -> Iterator[str]:
-        """Yield in what it departs from a competition's match: practice, and not comparable."""
+        """Yield every difference from a competition's match. Any makes the run practice."""
         play = self.ruleset.play
         if self.budget != "official":
             yield f"the budget is {self.budget}, not official"
         if not _is_shipped(self.ruleset):
             yield f"the ruleset {self.ruleset.id} is not one that is shipped"
-        if self.scenario is not None:
+        if self.worlds.scenario is not None:
             yield "the scenario is one of your own"
-        elif self.key is None and self.seed != PUBLIC_SEED:
+        elif self.worlds.key is None and self.seed != PUBLIC_SEED:
             yield f"the seed is {self.seed}, not {PUBLIC_SEED}"
         yield from self._agent_departures()
         if self.guardrail_opponent.id != play.offense_opponent:
@@ -101,6 +133,54 @@ class Job(Struct, frozen=True):
             yield "the model was asked at an address of your own"
         if choice.max_requests is not None or choice.max_cost is not None:
             yield "the model's budget was cut by --max-requests or --max-cost"
+
+
+def make_job(request: Request, scratch: Path, worlds: Worlds | None = None) -> Job:
+    """Read the submission and the opponents into `scratch`, and return what to play."""
+    submission = open_submission(Path(request.submission), scratch / "submission")
+    tracks = _find_tracks(request, submission)
+    opponents = _find_opponents(request, tracks, scratch)
+    return Job(
+        submission,
+        tracks,
+        request.ruleset,
+        opponents["guardrail"],
+        opponents["attack"],
+        request.budget,
+        request.seed,
+        worlds or Worlds(),
+        request.agent,
+    )
+
+
+def _find_tracks(request: Request, submission: Submission) -> tuple[Track, ...]:
+    for track in request.tracks:
+        submission.module(PART_OF[track])
+    return request.tracks or tuple(TRACK_OF[part] for part in PARTS if part in submission.modules)
+
+
+def _find_opponents(
+    request: Request, tracks: tuple[Track, ...], scratch: Path
+) -> dict[Part, Opponent]:
+    """Return the ruleset's opponents, replaced by the request's wherever that one can play.
+
+    An attack opposes only guardrails. It is an error if the request's opponent fits no track.
+    """
+    play = request.ruleset.play
+    found: dict[Part, Opponent] = {
+        "guardrail": find_opponent("guardrail", play.offense_opponent, scratch),
+        "attack": find_opponent("attack", play.defense_opponent, scratch),
+    }
+    problems: list[Exception] = []
+    for track in tracks if request.opponent else ():
+        other: Part = "guardrail" if track == "offense" else "attack"
+        try:
+            found[other] = find_opponent(other, request.opponent, scratch / f"opposing-{other}")
+        except (OpponentError, SubmissionError) as error:
+            problems.append(error)
+    if problems and len(problems) == len(tracks):
+        raise problems[0]
+    return found
 
 
 def _is_shipped(ruleset: Ruleset) -> bool:

@@ -1,7 +1,7 @@
-"""Official runs: seeds from an organizer's key, and what a competitor is shown of them.
+"""An organizer's key, from which the official seeds are drawn.
 
-Everybody can play the public seed, so everybody can fit it. Official seeds are drawn from a key
-that the organizer alone has; they are the same for every submission under one ruleset.
+Anyone can play the public seed, so a submission can be fitted to it. Only the organizer has the
+key. The official seeds are the same for every submission under one ruleset.
 """
 
 import re
@@ -10,10 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from tiltyard.foundation.draw import Draw
-from tiltyard.reporting.schema import DefensePart, Failure, OffensePart, Report
 from tiltyard.rulesets.ruleset import Ruleset
 
 KEY_DIGITS: Final = 64
@@ -22,7 +21,7 @@ _SHAPE: Final = re.compile(rf"[0-9a-f]{{{KEY_DIGITS}}}")
 
 
 class KeyFileError(ValueError):
-    """A key that cannot be used, and what one looks like."""
+    """A file that is not a key. The message says what a key looks like."""
 
 
 class Key(Struct, frozen=True):
@@ -30,16 +29,16 @@ class Key(Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """What may be told of it."""
+        """A public name for the key. It does not reveal the secret."""
         return sha256(f"tiltyard key {self.secret}".encode()).hexdigest()[:16]
 
     def seeds(self, ruleset: Ruleset) -> tuple[int, ...]:
-        """Return the seeds of the scenarios."""
+        """Return the official seeds under a ruleset."""
         draw = Draw("official", self.secret, ruleset.id)
         return tuple(draw.integer() >> 1 for _ in range(ruleset.official.seeds))
 
     def branch(self, seed: int) -> str:
-        """Return what search and replays of one scenario draw from."""
+        """Return the key of one scenario, from which its search and replays draw."""
         return sha256(f"{self.secret} {seed}".encode()).hexdigest()
 
 
@@ -56,59 +55,7 @@ def read_key(path: Path) -> Key:
         raise KeyFileError(f"the key {path} cannot be read: {error.strerror}") from None
     if not _SHAPE.fullmatch(text):
         raise KeyFileError(
-            f"{path} is no key: a key is {KEY_DIGITS} hexadecimal digits on one line. "
+            f"{path} is not a key: a key is {KEY_DIGITS} hexadecimal digits on one line. "
             "Make one with `tiltyard key FILE`."
         )
     return Key(text)
-
-
-def restricted(report: Report) -> Report:
-    """Return what a competitor may see: scores and findings by predicate, no words, no times."""
-    return structs.replace(
-        report,
-        offense=_offense(report.offense),
-        defense=_defense(report.defense),
-        failures=tuple(map(_failure, report.failures)),
-        notes=(),
-        setting=structs.replace(report.setting, seeds=(), scenarios=()),
-        seconds={},
-        restricted=True,
-    )
-
-
-def _offense(part: OffensePart | None) -> OffensePart | None:
-    if part is None:
-        return None
-    # How many steps and candidates there were is the attack's to choose: it could say anything.
-    return structs.replace(
-        part,
-        found=(),
-        refused={},
-        candidates=0,
-        steps=0,
-        unverified=(),
-        models=(),
-        digest="",
-    )
-
-
-def _defense(part: DefensePart | None) -> DefensePart | None:
-    if part is None:
-        return None
-    # What a search came to tells how it went, and where: none of it is the competitor's to know.
-    return structs.replace(
-        part,
-        found=(),
-        trials=(),
-        curve=(),
-        archive=(),
-        faults=(),
-        interactions=0,
-        cells=0,
-        digest="",
-    )
-
-
-def _failure(failure: Failure) -> Failure:
-    """Tell the kind of it, the exception's type and the submission's own line."""
-    return Failure(failure.track, failure.kind, failure.official, official=failure.official)

@@ -1,32 +1,35 @@
-"""Where runs are kept: `.tiltyard/runs/<run_id>/`, one directory each.
+"""The store: `.tiltyard/runs/<run_id>/`, one directory for each run.
 
-A run's directory has the submission as it was accepted, the logs from which an interrupted run
-goes on, and in the end `report.json`, `report.html` and the findings' traces. A report is there
-whole or not at all, and it is written last: it says that a run is finished.
+A run's directory holds the submission, the logs from which an interrupted run continues, and at
+the end `report.json`, `report.html` and the traces of the findings. `report.json` is written
+last, in one step: if it exists, the run is finished.
 """
 
 import fcntl
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from tiltyard.foundation.files import write_whole
+from tiltyard.reporting.html import render
+from tiltyard.reporting.match_parts import KeptTrace
+from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Report, ReportError, read_report, write_report
 
 REPORT: Final = "report.json"
 PAGE: Final = "report.html"
 FULL: Final = "full"
-"""In an official run: what the organizer alone may see."""
+"""The directory of an official run that only the organizer may see."""
 EXCHANGES: Final = "exchanges"
-"""Where everything is kept that a model was asked and answered."""
+"""The directory with every question to a model and its answer."""
 MAX_REPORT_BYTES: Final = 200_000_000
 
 
 class StoreError(Exception):
-    """Runs cannot be kept here, or the one that is wanted is not here."""
+    """The store cannot be written to, or does not have the run."""
 
 
 class Store:
@@ -37,7 +40,7 @@ class Store:
         self.runs = root / "runs"
 
     def prepare(self) -> None:
-        """Make the directories, or say why that cannot be: before hours of work, not behind."""
+        """Make the directories. Fail now if the disk is not writable, not after hours of play."""
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.runs):
@@ -49,7 +52,7 @@ class Store:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Give a directory that is gone afterwards, on the same disk as the runs."""
+        """Make a temporary directory on the same disk as the runs."""
         with tempfile.TemporaryDirectory(prefix=".new-", dir=self.runs) as name:
             yield Path(name)
 
@@ -57,14 +60,14 @@ class Store:
         return self.runs / run_id
 
     def finished(self, run_id: str) -> Report | None:
-        """Return the report of a run that came to its end."""
+        """Return the report of a finished run; None if the run is not finished."""
         path = self.directory(run_id) / REPORT
         return load_report(path) if path.is_file() else None
 
     def adopt(self, run_id: str, submission: Path, *, fresh: bool) -> Path:
         """Make a run's directory and move the submission there.
 
-        What is left of an earlier attempt stays, unless it is to be fresh.
+        The logs of an earlier attempt stay, unless `fresh` is true.
         """
         directory = self.directory(run_id)
         places = "submission", "run.log", EXCHANGES, FULL
@@ -80,7 +83,7 @@ class Store:
 
     @contextmanager
     def locked(self, run_id: str) -> Iterator[None]:
-        """Keep others from playing the same run at the same time."""
+        """Keep other processes from playing the same run at the same time."""
         path = self.runs / f".{run_id}.lock"
         _refuse_links(path)
         with path.open("wb") as file:
@@ -94,7 +97,7 @@ class Store:
                 path.unlink(missing_ok=True)
 
     def all(self) -> Iterator[tuple[Path, Report]]:
-        """Yield the finished runs, the newest first; what is no report of ours is passed over."""
+        """Yield the finished runs, the newest first. Skip files that are not reports."""
         if not self.runs.is_dir():
             return
         paths = [path for path in self.runs.glob(f"*/{REPORT}") if path.is_file()]
@@ -106,14 +109,31 @@ class Store:
 
 
 def _refuse_links(*paths: Path) -> None:
-    """Raise if somebody put a link where a run is to be written: it would be followed."""
+    """Raise if a path is a link: writing would follow it out of the store."""
     for path in paths:
         if path.is_symlink():
-            raise StoreError(f"{path} is a link, and nothing is written through it; remove it")
+            raise StoreError(f"{path} is a link; remove it: Tiltyard does not write through links")
+
+
+def save_run(directory: Path, report: Report, traces: Sequence[KeptTrace] = ()) -> Report:
+    """Write a report, its page and its traces. Return the report that a competitor may see.
+
+    The full report of an official run goes to a directory of its own, without traces.
+    """
+    files = {f"traces/{trace.name}.json": trace.data for trace in traces}
+    if report.setting.key:
+        files = {f"{FULL}/{REPORT}": write_report(report), f"{FULL}/{PAGE}": _page(report)}
+        report = restricted(report)
+    save(directory, {**files, PAGE: _page(report)}, report)
+    return report
+
+
+def _page(report: Report) -> bytes:
+    return render(report).encode()
 
 
 def save(directory: Path, files: dict[str, bytes], report: Report) -> Path:
-    """Write a run's files, and its report behind them."""
+    """Write a run's files, and then its report."""
     try:
         for name, data in files.items():
             write_whole(directory / name, data)
@@ -137,14 +157,19 @@ def load_report(path: Path) -> Report:
         raise ReportError(f"{path}: {error}") from None
 
 
+def exchanges_in(directory: Path, *, official: bool) -> Path:
+    """Return where a run keeps its exchanges with a model. Those of a hidden world are hidden."""
+    return directory / FULL / EXCHANGES if official else directory / EXCHANGES
+
+
 def has_record(report: Path) -> bool:
-    """Tell whether what a model answered lies beside a report."""
+    """Return whether the exchanges with a model lie beside a report."""
     places = (report.parent / EXCHANGES, report.parent / FULL / EXCHANGES)
     return any(place.is_dir() for place in places)
 
 
 def find_report(wanted: str, store: Store) -> Path:
-    """Return the file of a report that is named by path, by directory or by run id."""
+    """Find a report by its path, its directory or the first digits of its run id."""
     for path in (Path(wanted), Path(wanted) / REPORT):
         if path.is_file():
             return path

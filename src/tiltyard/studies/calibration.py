@@ -16,7 +16,9 @@ from tiltyard.benign import extended_suite, play, utility_under_attack
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.judge.judge import Judge
 from tiltyard.judge.scoring import FULL_SCORE
-from tiltyard.matches.matches import play_defense, play_offense, search
+from tiltyard.matches.defense import play_defense, run_baseline
+from tiltyard.matches.offense import play_offense
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.search import SearchStatus
 from tiltyard.studies import expectations
@@ -122,7 +124,7 @@ def measure_defense(scenario: Scenario, name: str, ruleset: Ruleset, key: str = 
     """Play one rung of the defense ladder, and the suites beside the score."""
     make = GUARDRAIL_LADDER[name]
     start = perf_counter()
-    match = play_defense(scenario, make, ruleset, key=key)
+    match = play_defense(MatchSettings(scenario, ruleset, key=key), make)
     seconds = perf_counter() - start
     tasks = extended_suite(scenario)
     extended = [play(task, scenario, make).false_positive for task in tasks]
@@ -147,7 +149,7 @@ def measure_defense(scenario: Scenario, name: str, ruleset: Ruleset, key: str = 
 def measure_attack(scenario: Scenario, name: str, ruleset: Ruleset, key: str = "") -> AttackRow:
     """Play one rung of the attack ladder."""
     start = perf_counter()
-    match = play_offense(scenario, ATTACK_LADDER[name](), ruleset, key=key)
+    match = play_offense(MatchSettings(scenario, ruleset, key=key), ATTACK_LADDER[name]())
     score = match.score
     return AttackRow(
         name,
@@ -166,8 +168,12 @@ def measure_attack(scenario: Scenario, name: str, ruleset: Ruleset, key: str = "
 def measure_seed(seed: int, ruleset: Ruleset) -> OtherSeed:
     """Play both ladders in another world, scores alone."""
     scenario = generate(seed)
-    matches = [play_defense(scenario, make, ruleset) for make in GUARDRAIL_LADDER.values()]
-    attacks = [play_offense(scenario, make(), ruleset) for make in ATTACK_LADDER.values()]
+    matches = [
+        play_defense(MatchSettings(scenario, ruleset), make) for make in GUARDRAIL_LADDER.values()
+    ]
+    attacks = [
+        play_offense(MatchSettings(scenario, ruleset), make()) for make in ATTACK_LADDER.values()
+    ]
     return OtherSeed(
         seed,
         tuple(match.score.breaches for match in matches),
@@ -187,7 +193,9 @@ def measure_convergence(
     make = GUARDRAIL_LADDER[name]
     told: list[SearchStatus] = []
     steps = ruleset.search.steps * budgets
-    exploration = search(scenario, make(), ruleset, key=key, steps=steps, report=told.append)
+    exploration = run_baseline(
+        MatchSettings(scenario, ruleset, key=key, steps=steps), make(), on_status=told.append
+    )
     judge = Judge(scenario, make(), ruleset=ruleset, key=key)
     # Claims are kept in the order of their discovery, so each says when its breach was known.
     found = [

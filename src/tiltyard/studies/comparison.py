@@ -23,7 +23,7 @@ from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.isolation.host.limits import JailError
 from tiltyard.isolation.host.session import GuestError
 from tiltyard.judge.rotation import rotated
-from tiltyard.matches.opponents import Lodging, OpponentError, find_opponent
+from tiltyard.matches.opponents import GuestSettings, OpponentError, find_opponent
 from tiltyard.reporting.builder import tell_trace
 from tiltyard.reporting.schema import Finding, Report, Segment, Step, TrialRow
 from tiltyard.rulesets.packages import installed_packages
@@ -365,8 +365,8 @@ class _Side:
         kept = opponent.submission
         if self._track == "defense" and (kept is None or kept.digest != report.submission.digest):
             raise NotAgainError(f"{self._kept} is not what was played")
-        lodging = Lodging(self._unsafe, tuple(installed_packages(ruleset)))
-        return lodging.maker(opponent, self._stack)
+        guests = GuestSettings(self._unsafe, tuple(installed_packages(ruleset)))
+        return guests.maker_of(opponent, self._stack)
 
 
 def cell_of(finding: Finding) -> Cell:

@@ -1,0 +1,136 @@
+"""The offense match: an attack against a guardrail, the ruleset's unless you pass another.
+
+The judge replays the attack's candidates, in worlds of its own.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, structs
+
+from tiltyard.agents.deterministic import DeterministicAgent
+from tiltyard.contracts.agent import Agent, MeteredAgent, as_metered, as_recorded
+from tiltyard.contracts.guardrail import MakeGuardrail
+from tiltyard.episode.guardrail_runner import RemoteGuardrail, close_guardrail
+from tiltyard.foundation.progress import NO_PROGRESS, Progress
+from tiltyard.guardrails import DataFlowGuardrail
+from tiltyard.judge.findings import Verdict
+from tiltyard.judge.hearing import hear
+from tiltyard.judge.judge import Judge
+from tiltyard.judge.scoring import AttackScore, score_attack
+from tiltyard.matches.attack_run import Attack, run_attack
+from tiltyard.matches.settings import MatchError, MatchSettings, check_guardrail_maker
+from tiltyard.search import SearchStatus
+
+
+class OffenseMatch(Struct, frozen=True):
+    """What an attack broke."""
+
+    score: AttackScore
+    verdict: Verdict
+    candidates: int
+    steps: int
+    inconsistent: int
+    """Repeated runs that returned other candidates. Above 0, the match is not comparable."""
+    digest: str
+
+
+def play_offense(
+    settings: MatchSettings,
+    attack: Attack,
+    *,
+    make_guardrail: MakeGuardrail = DataFlowGuardrail,
+    agent: Agent | None = None,
+    progress: Progress = NO_PROGRESS,
+) -> OffenseMatch:
+    """Play an attack against a guardrail.
+
+    `agent` is the deterministic one by default. A metered agent, such as a language model, has a
+    budget of requests; the attack may spend the part that the ruleset names.
+    """
+    if isinstance(attack, type) or not callable(getattr(attack, "run", None)):
+        raise MatchError(f"an attack is an object with a `run(env, config)` method, not {attack!r}")
+    check_guardrail_maker(make_guardrail)
+    agent = DeterministicAgent() if agent is None else agent
+    metered, recorded = as_metered(agent), as_recorded(agent)
+    if metered is None:
+        runs = _run_repeatedly(settings, attack, make_guardrail, agent, progress)
+        verdict = _judge(settings, runs[0][0], make_guardrail, agent)
+    else:
+        settings = structs.replace(settings, ruleset=settings.ruleset.with_model())
+        purse = metered.purse.take_part(metered.rules.attack_requests, metered.rules.requests)
+        attacked = metered.within("attack").paying_from(purse)
+        runs = _run_repeatedly(settings, attack, make_guardrail, attacked, progress)
+        metered.purse.settle(purse)
+        verdict = _hear(settings, runs[0][0], make_guardrail, metered, progress)
+    candidates, steps = runs[0]
+    inconsistent = sum(run != runs[0] for run in runs[1:])
+    score = score_attack(verdict.cells, dict(verdict.weights), settings.ruleset)
+    record = [] if recorded is None else [recorded.record_digest]
+    digest = settings.digest_of(verdict.findings, score, *record)
+    return OffenseMatch(score, verdict, len(candidates), steps, inconsistent, digest)
+
+
+def _run_repeatedly(
+    settings: MatchSettings,
+    attack: Attack,
+    make_guardrail: MakeGuardrail,
+    agent: Agent,
+    progress: Progress,
+) -> list[tuple[list[Any], int]]:
+    """Run the attack `attack_runs` times. Return the candidates and the steps of each run."""
+    steps = settings.steps or settings.ruleset.attack.steps
+    progress.begin("offense", steps * settings.attack_runs)
+    runs = []
+    for number in range(settings.attack_runs):
+
+        def on_status(status: SearchStatus, before: int = number * steps) -> None:
+            progress.step(before + status.steps, "")
+
+        guardrail = make_guardrail()
+        try:
+            env = settings.open_env(guardrail, agent, steps)
+            runs.append(run_attack(attack, env, settings.ruleset, on_status))
+        finally:
+            close_guardrail(guardrail)
+    return runs
+
+
+def _judge(
+    settings: MatchSettings, candidates: Sequence[Any], make_guardrail: MakeGuardrail, agent: Agent
+) -> Verdict:
+    guardrail = make_guardrail()
+    try:
+        return settings.make_judge(guardrail, agent).judge(candidates)
+    finally:
+        close_guardrail(guardrail)
+
+
+def _hear(
+    settings: MatchSettings,
+    candidates: Sequence[Any],
+    make_guardrail: MakeGuardrail,
+    agent: MeteredAgent,
+    progress: Progress,
+) -> Verdict:
+    """Judge candidates with a metered agent: several at once, unless guests take part."""
+    last = make_guardrail()
+    together = 1 if isinstance(last, RemoteGuardrail) else agent.rules.concurrency
+
+    def make_judge(asked: MeteredAgent) -> Judge:
+        nonlocal last
+        # Candidates with a jailed guardrail are heard one at a time, so the last guest can go.
+        close_guardrail(last)
+        last = guardrail = make_guardrail()
+        return settings.make_judge(guardrail, asked)
+
+    def on_heard(done: int, total: int) -> None:
+        if not done:
+            progress.begin("verifying candidates", total)
+        progress.step(done, "")
+
+    try:
+        rules = settings.ruleset
+        return hear(candidates, make_judge, agent, rules, together=together, report=on_heard)
+    finally:
+        close_guardrail(last)

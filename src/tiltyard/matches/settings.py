@@ -1,0 +1,77 @@
+"""What the two matches share: their settings, their search environment and their digest."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard.contracts.agent import Agent
+from tiltyard.contracts.guardrail import Guardrail
+from tiltyard.episode.sandbox_env import SandboxEnv
+from tiltyard.judge.findings import Finding
+from tiltyard.judge.judge import Judge
+from tiltyard.judge.rotation import rotated
+from tiltyard.rulesets.ruleset import Ruleset
+from tiltyard.world.scenario import Scenario
+
+
+class MatchError(ValueError):
+    """A match that cannot be played, or that stopped before its end. It has no score."""
+
+
+class MatchSettings(Struct, frozen=True):
+    """Where a match is played and by which rules. The result depends on the first four fields."""
+
+    scenario: Scenario
+    ruleset: Ruleset
+    key: str = ""
+    """The worlds of the search and of the judge are drawn from it. Empty in practice."""
+    steps: int | None = None
+    """The attacker's budget; None takes the ruleset's."""
+    workers: int = 1
+    """Processes of the baseline's search. The result is the same for any number."""
+    attack_runs: int = 1
+    """How often an offense match runs the attack. The first run counts; the others are compared
+    with it."""
+    salt: str | None = None
+    """The order of judged, compared and benign episodes is drawn from it. None draws a new order
+    for every match, so that a guest cannot compute it. The result is the same for any order."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "workers", "attack_runs"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise MatchError(f"`{name}` is {number}, and must be at least 1")
+
+    def open_env(
+        self, guardrail: Guardrail, agent: Agent | None = None, steps: int | None = None
+    ) -> SandboxEnv:
+        """Open an environment for the attacker. Its secrets occur in no replay of the judge."""
+        scenario, ruleset = self.scenario, self.ruleset
+        return SandboxEnv(
+            agent=agent,
+            guardrail=guardrail,
+            scenario=scenario,
+            world=rotated(scenario, "search", ruleset.id, scenario.digest, self.key),
+            max_tool_hops=ruleset.play.calls_per_message,
+            max_steps=steps,
+            fold=True,
+        )
+
+    def make_judge(self, guardrail: Guardrail, agent: Agent | None = None) -> Judge:
+        return Judge(self.scenario, guardrail, ruleset=self.ruleset, agent=agent, key=self.key)
+
+    def digest_of(self, findings: Sequence[Finding], score: Any, *more: Any) -> str:
+        """Return the SHA-256 of a match's results. No clock and no cache has a part in it."""
+        found = [(finding.cell, finding.candidate, finding.chain) for finding in findings]
+        content = self.ruleset.id, self.scenario.digest, (score, found, *more)
+        return sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
+
+
+def check_guardrail_maker(make_guardrail: object) -> None:
+    """Raise if somebody passed a guardrail object instead of its class."""
+    if not callable(make_guardrail):
+        name = type(make_guardrail).__name__
+        raise MatchError(f"a match makes its own guardrails: pass the class {name}, not an object")

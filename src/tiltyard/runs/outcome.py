@@ -1,0 +1,126 @@
+"""Make the report of a run from the outcomes of its tracks."""
+
+from collections.abc import Iterator, Sequence
+from math import fsum
+
+from msgspec import Struct
+
+from tiltyard import __version__
+from tiltyard.agents.choice import AgentChoice
+from tiltyard.contracts.tracks import CLASSES, TRACK_OF, Track
+from tiltyard.isolation.host.limits import Level
+from tiltyard.reporting import builder
+from tiltyard.reporting.match_parts import KeptTrace, digest_of
+from tiltyard.reporting.schema import (
+    DefensePart,
+    Failure,
+    Isolation,
+    OffensePart,
+    Report,
+    Setting,
+    Submitted,
+)
+from tiltyard.rulesets.packages import installed_packages
+from tiltyard.runs.job import Game, Job
+
+
+class TrackOutcome(Struct, frozen=True):
+    """What one track came to: a part of the report, or a failure."""
+
+    track: Track
+    part: OffensePart | DefensePart | None = None
+    notes: tuple[str, ...] = ()
+    traces: tuple[KeptTrace, ...] = ()
+    failure: Failure | None = None
+    seconds: float = 0.0
+
+
+class Evaluation(Struct, frozen=True):
+    """The report of a job, and the traces of its findings."""
+
+    report: Report
+    traces: tuple[KeptTrace, ...]
+
+
+def conclude(
+    job: Job, games: Sequence[Game], outcomes: Sequence[TrackOutcome], isolation: Isolation
+) -> Evaluation:
+    """Make the report of a job from the outcomes of its tracks."""
+    parts = [one.part for one in outcomes if one.part is not None]
+    failures = tuple(one.failure for one in outcomes if one.failure is not None)
+    reasons = [*_incomparable_because(isolation), *job.departures()]
+    reasons += (f"the {failure.track} match was broken off" for failure in failures)
+    reasons += (reason for part in parts for reason in _inconsistencies(part))
+    failed = sorted((failure.track, failure.kind) for failure in failures)
+    report = Report(
+        run_id=job.run_id,
+        digest=digest_of([[part.digest for part in parts], failed]),
+        final_score=None if failures else fsum(part.score for part in parts),
+        offense=next((part for part in parts if isinstance(part, OffensePart)), None),
+        defense=next((part for part in parts if isinstance(part, DefensePart)), None),
+        isolation=isolation,
+        comparable=not reasons,
+        not_comparable_because=tuple(reasons),
+        ruleset=job.ruleset.id,
+        setting=_setting(job, games),
+        submission=_submitted(job),
+        engine=__version__,
+        formula=builder.tell_formula(job.rules),
+        failures=failures,
+        notes=(*_notes(job), *(note for one in outcomes for note in one.notes)),
+        seconds={one.track: one.seconds for one in outcomes},
+    )
+    return Evaluation(report, tuple(trace for one in outcomes for trace in one.traces))
+
+
+def _incomparable_because(isolation: Isolation) -> Iterator[str]:
+    if isolation.unsafe:
+        yield "it was played without a jail"
+    elif isolation.level != Level.A.value:
+        yield f"the isolation level is {isolation.level}, and only A is comparable"
+
+
+def _inconsistencies(part: OffensePart | DefensePart) -> Iterator[str]:
+    if not part.inconsistent:
+        return
+    if isinstance(part, OffensePart):
+        yield "the attack returned something else when it was run again"
+    else:
+        yield f"{part.inconsistent} sampled chains were decided otherwise by a fresh guardrail"
+
+
+def _setting(job: Job, games: Sequence[Game]) -> Setting:
+    agent = job.agent if "offense" in job.tracks else AgentChoice()
+    return Setting(
+        ruleset=job.ruleset.id,
+        ruleset_digest=job.ruleset.digest,
+        budget=job.budget,
+        seeds=job.seeds,
+        scenarios=tuple(game.scenario.digest for game in games),
+        agent=agent.name,
+        offense_opponent=job.guardrail_opponent.name,
+        defense_opponent=job.attack_opponent.name,
+        packages=installed_packages(job.ruleset),
+        key=job.worlds.fingerprint,
+        official_seeds=0 if job.worlds.key is None else len(games),
+    )
+
+
+def _submitted(job: Job) -> Submitted:
+    submission = job.submission
+    files = {file.path: file.size for file in submission.files}
+    return Submitted(submission.name, submission.digest, files, job.tracks)
+
+
+def _notes(job: Job) -> Iterator[str]:
+    """Yield what the author should know before the notes of the matches."""
+    submission = job.submission
+    for part, name in CLASSES.items():
+        has_file = any(file.path == f"{part}.py" for file in submission.files)
+        if has_file and part not in submission.modules:
+            yield f"{part}.py has no class {name}, so {TRACK_OF[part]} was not played."
+    if "defense" in job.tracks and not job.agent.is_default:
+        yield (
+            "A defense match always has the deterministic agent. To try a guardrail with a model, "
+            "use `tiltyard probe --agent`."
+        )

@@ -1,0 +1,120 @@
+"""Verify a report: play its run again from its directory, and compare every figure."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct, structs
+
+from tiltyard.foundation.progress import NO_PROGRESS, Progress
+from tiltyard.matches.opponents import Opponent
+from tiltyard.reporting.restriction import restricted
+from tiltyard.reporting.schema import Report
+from tiltyard.runs.evaluate import check_jail
+from tiltyard.runs.job import Job, Worlds, make_job
+from tiltyard.runs.play import Records, play_job
+from tiltyard.runs.request import read_request
+from tiltyard.runs.store import Store, StoreError, exchanges_in, load_report
+
+_NOT_COMPARED: Final = ("isolation", "seconds", "notes", "restricted", "digest")
+"""Fields that say where and how fast a run was played, and the digest, which `Verified` has."""
+
+
+class Verified(Struct, frozen=True):
+    """The difference between a report and the same run, played again."""
+
+    expected: str
+    """The digest in the report."""
+    found: str
+    """The digest of the run played again."""
+    different: tuple[str, ...]
+    """Fields of the report with another value, whatever its digest says."""
+    failures: tuple[str, ...] = ()
+    """Why matches stopped before their end, if any did."""
+
+    @property
+    def same(self) -> bool:
+        return self.expected == self.found and not self.different
+
+
+def verify(
+    path: Path,
+    store: Store,
+    *,
+    worlds: Worlds | None = None,
+    unsafe: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> Verified:
+    """Play the run of a report again from its directory, and compare.
+
+    The directory may come from a stranger, so only the caller's `unsafe` can do without a jail.
+    """
+    worlds = worlds or Worlds()
+    check_jail(unsafe=unsafe)
+    report = load_report(path)
+    _check_verifiable(report, worlds)
+    store.prepare()
+    with store.scratch() as scratch:
+        job = _job_again(path.parent, report, scratch, worlds)
+        # A model would not answer the same again, so the match is played from its record alone.
+        exchanges = exchanges_in(path.parent, official=worlds.key is not None)
+        records = Records(exchanges, closed=True)
+        done = play_job(job, records=records, unsafe=unsafe, progress=progress).report
+    played = restricted(done) if report.restricted else done
+    failures = tuple(failure.message for failure in done.failures)
+    return Verified(report.digest, done.digest, _differences(report, played), failures)
+
+
+def _check_verifiable(report: Report, worlds: Worlds) -> None:
+    if any(failure.kind == "agent" for failure in report.failures):
+        raise StoreError(
+            "the match with the model was broken off, so there is nothing to compare; run the "
+            "same `tiltyard evaluate` again to continue it"
+        )
+    if report.setting.key and worlds.fingerprint != report.setting.key:
+        raise StoreError("this is an official run: verify it with the organizer's --key")
+
+
+def _job_again(directory: Path, report: Report, scratch: Path, worlds: Worlds) -> Job:
+    """Return the job of a run, from the submissions in its directory."""
+    request = read_request(directory)
+    opponent = next((str(one) for one in directory.glob("opposing-*")), request.opponent)
+    again = structs.replace(request, submission=str(directory / "submission"), opponent=opponent)
+    job = make_job(again, scratch, worlds)
+    if job.submission.digest != report.submission.digest:
+        raise StoreError(f"{directory / 'submission'} is not the submission of this report")
+    # In a run's directory every submission has the same name. The report has the real ones.
+    setting = report.setting
+    return structs.replace(
+        job,
+        submission=structs.replace(job.submission, name=report.submission.name),
+        guardrail_opponent=_renamed(job.guardrail_opponent, setting.offense_opponent),
+        attack_opponent=_renamed(job.attack_opponent, setting.defense_opponent),
+    )
+
+
+def _renamed(opponent: Opponent, name: str) -> Opponent:
+    """Give a submission the name in the report. A rung keeps its own, which says what it is."""
+    return opponent if opponent.submission is None else structs.replace(opponent, name=name)
+
+
+def _differences(report: Report, played: Report) -> tuple[str, ...]:
+    """Return the names of all fields in which two reports of a run differ."""
+    ignored = {*_NOT_COMPARED}
+    if report.isolation.level != played.isolation.level:
+        ignored |= {"comparable", "not_comparable_because"}
+    if report.setting.packages != played.setting.packages:
+        # This machine has other packages. They may explain a difference, and are not a forgery.
+        ignored |= {"run_id", "setting.packages"}
+    before, after = _fields(report), _fields(played)
+    names = {*before, *after} - ignored
+    return tuple(sorted(name for name in names if before.get(name) != after.get(name)))
+
+
+def _fields(report: Report) -> dict[str, Any]:
+    """Return the fields of a report, and those of its parts, as `offense.score`."""
+    fields = structs.asdict(report)
+    for name in ("offense", "defense", "setting"):
+        part = fields.pop(name)
+        if part is not None:
+            fields |= {f"{name}.{field}": value for field, value in structs.asdict(part).items()}
+    return fields
