@@ -22,7 +22,7 @@ CONVERGENCE_OF: Final = ("allow-all", "simple rules", "pattern matching", "taint
 _SHOWN: Final = ("guardrail", "attack", "breaches", "false positives", "raw", "score", "seconds")
 
 
-def run(  # noqa: PLR0913 - options
+def run(
     *,
     seed: Annotated[int, typer.Option(help="The scenario's seed.")] = PUBLIC_SEED,
     seeds: Annotated[

@@ -59,7 +59,7 @@ ScenarioOption = Annotated[
 ]
 
 
-def evaluate(  # noqa: PLR0913 - options
+def evaluate(
     submission: Annotated[Path, typer.Argument(help="A directory, a .zip or a .py file.")],
     *,
     track: Annotated[

@@ -55,7 +55,7 @@ EveryRun = Annotated[
 ]
 
 
-def run(  # noqa: PLR0913 - options
+def run(
     runs: Runs = None,
     *,
     disqualified: Disqualified = None,

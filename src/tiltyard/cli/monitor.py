@@ -35,7 +35,7 @@ class Output(msgspec.Struct, frozen=True):
     remarks: tuple[str, ...]
 
 
-def run(  # noqa: PLR0913 - options
+def run(
     runs: Runs = None,
     *,
     disqualified: Disqualified = None,

@@ -65,7 +65,7 @@ _A_DAY: Final = 86_400.0
 """A guest waits for an agent that may be slow; it is the agent's time, not the guest's."""
 
 
-def run(  # noqa: PLR0913 - options
+def run(
     *,
     agent: Annotated[
         str,

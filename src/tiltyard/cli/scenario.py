@@ -16,7 +16,7 @@ app = typer.Typer(help="Generate and inspect scenarios.", no_args_is_help=True)
 
 
 @app.command()
-def generate(  # noqa: PLR0913 - one parameter an option
+def generate(
     *,
     out: Annotated[Path, typer.Option(help="The directory to write, new or empty.")],
     seed: Annotated[int, typer.Option(help="Another seed is another world.")] = 123,

@@ -21,7 +21,7 @@ from tiltyard.matches.tournament import Pairing, Tournament, TournamentSettings,
 from tiltyard.studies.calibration_tables import table
 
 
-def run(  # noqa: PLR0913 - options
+def run(
     entrants: Annotated[
         list[str] | None,
         typer.Argument(
