@@ -1,0 +1,47 @@
+"""The defense match: the order of its episodes."""
+
+from typing import Any
+
+import pytest
+
+from small_runs import small_rules
+from tiltyard import DataFlowGuardrail
+from tiltyard.benign import draw_suite
+from tiltyard.matches import defense
+from tiltyard.matches.defense import play_defense
+from tiltyard.matches.settings import MatchSettings
+from tiltyard.world.generate import generate
+
+
+def test_the_order_of_compared_and_benign_episodes_is_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A guest may know the time. In a drawn order, the time does not tell what it is in."""
+    orders = []
+    for salt in ("one", "other", "one"):
+        order: list[str] = []
+        play, decided = vars(defense)["play"], defense._replay_decisions
+        monkeypatch.setattr(defense, "play", _noting(order, "task", play))
+        monkeypatch.setattr(defense, "_replay_decisions", _noting(order, "compared", decided))
+        match = play_defense(
+            MatchSettings(generate(123), small_rules(600), salt=salt), DataFlowGuardrail
+        )
+        monkeypatch.undo()
+        assert match.inconsistent == 0
+        assert [trial.task for trial in match.trials] == [
+            *draw_suite(generate(123), "", variants=1)
+        ]
+        orders.append((tuple(order), match.digest))
+    assert orders[0] == orders[2]
+    assert orders[0][0] != orders[1][0]
+    assert orders[0][1] == orders[1][1]
+    assert {"task", "compared"} <= set(orders[0][0])
+    assert orders[0][0] != tuple(sorted(orders[0][0]))
+
+
+def _noting(order: list[str], what: str, work: Any) -> Any:
+    def noted(*args: Any, **options: Any) -> Any:
+        order.append(what)
+        return work(*args, **options)
+
+    return noted

@@ -1,0 +1,112 @@
+"""Interrupted runs continue from their logs."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from msgspec import structs
+
+from small_runs import ATTACK, request, small_rules, submission
+from tiltyard.foundation.log import Log
+from tiltyard.isolation.host.jailed_attack import Exchange
+from tiltyard.isolation.wire import Asked, Given
+from tiltyard.runs.evaluate import evaluate
+from tiltyard.runs.store import REPORT, Store
+
+_PLAYING: Final = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from small_runs import request, small_rules
+from tiltyard.runs.evaluate import evaluate
+from tiltyard.runs.store import Store
+
+class Stopwatch:
+    def begin(self, what, total):
+        print(what, flush=True)
+    def step(self, done, note):
+        print(done, flush=True)
+
+try:
+    evaluate(request(Path(sys.argv[1]), rules=small_rules(3_000)), Store(Path(sys.argv[2])),
+        progress=Stopwatch())
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(
+    ("until", "how"),
+    [("offense", signal.SIGKILL), ("defense", signal.SIGINT), ("defense", signal.SIGKILL)],
+)
+def test_an_interrupted_run_continues_to_the_same_result(
+    until: str, how: signal.Signals, tmp_path: Path, store: Store
+) -> None:
+    slow = ATTACK.replace("for folder in folders", "for folder in 3 * folders")
+    mine = submission(tmp_path / "mine", attack=slow)
+    playing = subprocess.Popen(
+        [sys.executable, "-c", _PLAYING, mine, store.root, Path(__file__).parent.parent],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert playing.stdout is not None
+    steps = 0
+    reached = False
+    for line in playing.stdout:
+        reached = reached or line.strip() == until
+        steps += reached and line.strip().isdigit()
+        if reached and (steps > 3 or until == "offense"):
+            break
+    playing.send_signal(how)
+    playing.stdout.close()
+    playing.wait()
+    assert not [*store.runs.glob(f"*/{REPORT}")]
+    wanted = request(mine, rules=small_rules(3_000))
+    resumed = evaluate(wanted, store)
+    again = evaluate(wanted, Store(tmp_path / "elsewhere"))
+    assert resumed.report.digest == again.report.digest
+    assert structs.replace(resumed.report, seconds={}) == structs.replace(again.report, seconds={})
+    assert not [*store.runs.glob("*/logs")]
+    _wait_until_unused(mine.parent)
+
+
+def _wait_until_unused(root: Path) -> None:
+    """Wait until no process names `root` in its command line."""
+    for _ in range(100):
+        if not _processes_using(root):
+            return
+        time.sleep(0.1)
+    assert not _processes_using(root)
+
+
+def _processes_using(root: Path) -> list[str]:
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            try:
+                line = (process / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if os.fsencode(root) in line:
+                found.append(line.decode(errors="replace"))
+    return found
+
+
+def test_an_attack_that_asks_differently_cannot_be_resumed(tmp_path: Path, store: Store) -> None:
+    """The log answers the attack's questions again, so the attack must ask the same ones."""
+    mine = submission(tmp_path / "mine", guardrail="")
+    first = evaluate(request(mine), store)
+    report = first.directory / REPORT
+    report.unlink()
+    logs = first.directory / "logs"
+    logs.mkdir()
+    with Log[Any](logs / "offense-1.log", Exchange) as log:
+        log.add(Exchange(Asked("interact", "something else"), Given()))
+    report_again = evaluate(request(mine), store).report
+    assert [failure.kind for failure in report_again.failures] == ["protocol"]
+    assert "asked something else" in report_again.failures[0].message
