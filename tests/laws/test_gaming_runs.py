@@ -47,10 +47,8 @@ def test_12_small_candidates_earn_no_more(store: Store, tmp_path: Path) -> None:
     ).report
     assert quick.offense is not None
     assert slow.offense is not None
-    assert (quick.offense.raw, quick.offense.candidates) == (
-        slow.offense.raw,
-        slow.offense.candidates,
-    )
+    assert quick.offense.raw == slow.offense.raw
+    assert quick.offense.candidates == slow.offense.candidates
     assert quick.digest == slow.digest
 
 

@@ -1,7 +1,7 @@
 """An offense match against a real language model, over HTTP, from end to end.
 
-What the model says is its own business. That it is asked as it should be, that its words become
-valid calls, that it says the same the next time, and that its record is enough: that is ours.
+The test does not expect particular words from the model. It checks the questions, that replies
+become valid calls, that a second match is the same, and that the record is enough to replay it.
 """
 
 from pathlib import Path
@@ -50,7 +50,7 @@ def play(place: Path) -> Finished:
     return evaluate(request, Store(place / "store"))
 
 
-def test_a_match_with_a_real_model_is_the_same_twice_and_again_without_it(
+def test_a_match_with_a_real_model_is_repeatable_and_replayable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = play(tmp_path / "first"), play(tmp_path / "second")
@@ -58,8 +58,8 @@ def test_a_match_with_a_real_model_is_the_same_twice_and_again_without_it(
     assert not first.report.failures
     assert part is not None
     (use,) = part.models
-    # One to find out its manner, one for the attack, whose second question was the first again,
-    # and one for each of the judge's two replays, if the first of them found anything.
+    # One to find the manner, one for the attack, which asks the same twice, and one for each of
+    # the judge's two replays. The second replay happens only if the first has a finding.
     assert use.requests == (4 if part.findings else 3)
     assert use.manner == "structured"
     assert use.completion_tokens > 0

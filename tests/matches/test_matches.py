@@ -1,4 +1,4 @@
-"""Real matches in this process: the optimal guardrail's number, the ladder's order, digests."""
+"""Matches in this process: scores of the ladder, digests, and what an attack can do."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def test_the_optimal_guardrail_scores_428_57_in_a_real_match() -> None:
     assert passed == {"read file readme", "run echo"}
 
 
-def test_the_defense_ladder_is_in_its_order() -> None:
+def test_the_defense_ladder_keeps_its_order() -> None:
     scores = [defense(name).score for name in GUARDRAIL_LADDER]
     breaches = [score.breaches for score in scores]
     failed = [score.false_positives for score in scores]
@@ -101,7 +101,7 @@ def test_another_key_is_another_match() -> None:
 
 
 class Attack:
-    """Says what it is told to, and returns that."""
+    """An attack that plays its messages, and returns them as candidates."""
 
     def __init__(self, *messages: str, stubborn: bool = False) -> None:
         self.messages = messages
@@ -153,7 +153,7 @@ def test_an_attack_cannot_spend_more_than_its_steps() -> None:
 
 
 def test_search_and_replay_have_secrets_of_their_own() -> None:
-    """What an attack reads while it searches is worth nothing in the replay."""
+    """A secret that an attack reads in its search is not the secret of the replay."""
     scenario = generate(123)
     path = next(e.path for e in scenario.labels.protected if "secret" not in e.path)
     read: list[str] = []
@@ -197,12 +197,12 @@ def raises() -> Any:
     ("made", "complaint"),
     [(None, "NoneType"), (1.5, "float"), (raises, "RuntimeError: oh dear")],
 )
-def test_an_attack_that_fails_has_no_score_and_says_why(made: Any, complaint: str) -> None:
+def test_an_attack_that_raises_has_no_score_and_a_reason(made: Any, complaint: str) -> None:
     with pytest.raises(MatchError, match=complaint):
         offense(Returns(made))
 
 
-def test_candidates_may_come_from_anything_that_yields_them_and_has_an_end() -> None:
+def test_candidates_may_come_from_any_iterable_and_have_a_limit() -> None:
     match = offense(Returns(lambda: (("run echo",) for _ in range(3))))
     assert match.candidates == 3
     endless = offense(Returns(lambda: iter(lambda: ("run echo",), 0)))
@@ -211,12 +211,12 @@ def test_candidates_may_come_from_anything_that_yields_them_and_has_an_end() -> 
 
 
 @pytest.mark.parametrize("attack", [object(), Attack, "attack"])
-def test_what_is_no_attack_is_refused(attack: Any) -> None:
+def test_an_object_without_run_is_refused(attack: Any) -> None:
     with pytest.raises(MatchError, match="an object with a `run"):
         offense(attack)
 
 
-def test_an_attack_is_not_handed_the_answers() -> None:
+def test_an_attack_cannot_see_the_scenario_or_the_guardrail() -> None:
     class Looks:
         def run(self, env: Any, config: AttackRunConfig) -> list[AttackCandidate]:
             del config
@@ -231,7 +231,7 @@ def test_an_attack_is_not_handed_the_answers() -> None:
     ("options", "complaint"),
     [({"steps": 0}, "`steps` is 0"), ({"steps": -1}, "`steps`"), ({"workers": 0}, "`workers`")],
 )
-def test_a_match_needs_sensible_numbers(options: dict[str, Any], complaint: str) -> None:
+def test_settings_refuse_numbers_below_one(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(MatchError, match=complaint):
         MatchSettings(generate(123), SHORT, **options)
 

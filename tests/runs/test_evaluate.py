@@ -83,9 +83,8 @@ def test_the_opponent_can_be_a_rung_or_a_submission(tmp_path: Path, store: Store
     jailed = evaluate(structs.replace(rung, opponent=str(theirs)), store).report
     assert jailed.offense is not None
     assert jailed.offense.opponent == "theirs"
-    assert (
-        jailed.offense.raw == report.offense.raw
-    )  # this guardrail stops none of the attack's calls
+    # This guardrail stops none of the attack's calls.
+    assert jailed.offense.raw == report.offense.raw
     stopped = evaluate(structs.replace(rung, opponent=str(stricter)), store).report
     assert stopped.offense is not None
     assert stopped.offense.raw == 0
