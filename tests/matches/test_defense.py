@@ -16,7 +16,7 @@ from tiltyard.world.generate import generate
 def test_the_order_of_compared_and_benign_episodes_is_drawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A guest may know the time. In a drawn order, the time does not tell what it is in."""
+    """A guest may know the time. In a drawn order, the time does not reveal the kind of episode."""
     orders = []
     for salt in ("one", "other", "one"):
         order: list[str] = []

@@ -74,8 +74,9 @@ def test_a_match_is_the_same_for_any_number_of_kept_states() -> None:
 
 def test_a_match_is_the_same_under_any_hash_seed() -> None:
     code = """
-from test_matches import SHORT, GUARDRAIL_LADDER, generate, play_defense
-print(play_defense(generate(123), GUARDRAIL_LADDER["pattern matching"], SHORT).digest)
+from test_matches import SHORT, GUARDRAIL_LADDER, MatchSettings, generate, play_defense
+settings = MatchSettings(generate(123), SHORT)
+print(play_defense(settings, GUARDRAIL_LADDER["pattern matching"]).digest)
 """
     digests = {
         subprocess.run(

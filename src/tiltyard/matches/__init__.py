@@ -1,1 +1,1 @@
-"""Matches: who plays whom, under which ruleset, and what comes of it."""
+"""Matches: an attack against a guardrail, under a ruleset, with a score."""

@@ -71,7 +71,7 @@ class MatchSettings(Struct, frozen=True):
 
 
 def check_guardrail_maker(make_guardrail: object) -> None:
-    """Raise if somebody passed a guardrail object instead of its class."""
+    """Raise if `make_guardrail` is a guardrail object instead of its class."""
     if not callable(make_guardrail):
         name = type(make_guardrail).__name__
         raise MatchError(f"a match makes its own guardrails: pass the class {name}, not an object")

@@ -276,8 +276,8 @@ def _play(
 
 
 def _digest(rules: Ruleset, seed: int, pairings: Sequence[Pairing]) -> str:
-    told = [(one.attack, one.guardrail, one.digest, one.failure) for one in pairings]
-    return sha256(msgspec.json.encode([rules.digest, seed, told])).hexdigest()
+    results = [(one.attack, one.guardrail, one.digest, one.failure) for one in pairings]
+    return sha256(msgspec.json.encode([rules.digest, seed, results])).hexdigest()
 
 
 def _total(entrant: Opponent, pairings: Sequence[Pairing]) -> Total:

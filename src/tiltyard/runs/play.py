@@ -140,7 +140,7 @@ def _play_offense_game(
     stage: Stage, game: Game, choice: AgentChoice
 ) -> tuple[OffenseMatch, ModelUse | None]:
     job, guests = stage.job, stage.guests
-    # An official attack runs twice: what it returns must not depend on chance.
+    # An official attack runs twice: its candidates must not depend on chance.
     attack_runs = 2 if job.budget == "official" else 1
     settings = MatchSettings(game.scenario, job.rules, game.key, attack_runs=attack_runs)
     # Every match opens its own pools: the deadline of a pool is that of one match.
