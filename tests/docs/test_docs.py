@@ -222,7 +222,7 @@ def test_the_rules_have_every_number_of_the_ruleset() -> None:
     trials = 7 * defense.variants
     for sentence in (
         f"raw    = weights, once per core, + {attack.points_per_cell} × cells",
-        f"attack = min(1000, raw / {attack.full_marks} × 1000)",
+        f"offense = min(1000, raw / {attack.full_marks} × 1000)",
         f"defense = max(0, 1000 / ({divisor}) − {lost})",
         f"| {attack.steps:,} steps | {rules.search.steps:,} steps for the search, then {trials} ",
         f"leads to at most {rules.play.calls_per_message} calls",
