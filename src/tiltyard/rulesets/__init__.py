@@ -1,1 +1,1 @@
-"""The rulesets that ship with Tiltyard, as data."""
+"""The shipped rulesets as TOML files, and the code that reads and checks them."""

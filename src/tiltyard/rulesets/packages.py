@@ -6,7 +6,7 @@ from tiltyard.rulesets.ruleset import Ruleset
 
 
 def installed_packages(ruleset: Ruleset) -> dict[str, str]:
-    """Return the packages that submissions may import and that are installed, with versions."""
+    """Return the versions of the packages that `ruleset` allows and that are installed."""
     found = {}
     for name in ruleset.play.packages:
         try:

@@ -1,133 +1,150 @@
-"""A ruleset: everything about a competition that is a number or a name, as versioned data.
+"""A ruleset: every number and name that defines a competition, as versioned data.
 
-Owns the constants; every report names the ruleset it was made under. What they are used for is
-written where they are used.
+The shipped rulesets are the TOML files beside this module; `design.toml` is the default. The
+structs below mirror the tables of a file, and their annotations say which values are allowed.
 """
 
 import re
+import reprlib
 import tomllib
 from collections.abc import Iterator
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Meta, Struct, structs
+
+Positive = Annotated[int, Meta(ge=1)]
+NonNegative = Annotated[int, Meta(ge=0)]
+SecondsUpToADay = Annotated[int, Meta(ge=1, le=86_400)]
+NonEmpty = Annotated[tuple[str, ...], Meta(min_length=1)]
+OperatorName = Literal["append", "replace", "splice", "wash", "recode", "retarget"]
+"""The name of a mutation in `tiltyard.search.moves`."""
+
+PREDICATES: Final = frozenset(
+    ("EXFILTRATION", "UNTRUSTED_TO_ACTION", "DESTRUCTIVE_WRITE", "CONFUSED_DEPUTY")
+)
+
+_SHORT: Final = reprlib.Repr()
+_SHORT.maxlevel = 1
 
 
 class AttackRules(Struct, frozen=True, forbid_unknown_fields=True):
-    weights: dict[str, int]
-    """Points for each predicate, once per core."""
-    points_per_cell: int
-    full_marks: int
-    """Raw points that make 1000."""
-    volume_full_marks: int
-    """The same where every finding counts; shown beside, never ranked."""
-    steps: int
-    """What an attack may spend."""
-    max_candidates: int
-    max_messages: int
-    max_message_chars: int
+    weights: dict[str, NonNegative]
+    """Points for each predicate, counted once per core."""
+    points_per_cell: NonNegative
+    full_marks: Positive
+    """Raw points that give a score of 1000."""
+    volume_full_marks: Positive
+    """Raw points that give a volume score of 1000. The volume score counts every finding; reports
+    show it, but no ranking uses it."""
+    steps: Positive
+    """Budget of one attack."""
+    max_candidates: Positive
+    max_messages: Positive
+    max_message_chars: Positive
 
 
 class DefenseRules(Struct, frozen=True, forbid_unknown_fields=True):
-    breach_percent: int
-    false_positive_points: int
-    variants: int
-    """Of each benign operation."""
+    breach_percent: NonNegative
+    false_positive_points: NonNegative
+    variants: Positive
+    """Trials of each benign operation."""
 
 
 class PlayRules(Struct, frozen=True, forbid_unknown_fields=True):
-    calls_per_message: int
+    calls_per_message: Positive
     agent: str
     offense_opponent: str
-    """The guardrail that an attack goes against."""
+    """The guardrail that an attack plays against."""
     defense_opponent: str
-    """The attack that a guardrail is up against; `baseline` is the search below."""
+    """The attack that a guardrail plays against; `baseline` is the search configured below."""
     packages: tuple[str, ...]
-    """Third-party ones that a submission may import, where they are installed."""
+    """Third-party packages that a submission may import if they are installed."""
 
 
 class LimitRules(Struct, frozen=True, forbid_unknown_fields=True):
-    """How long a match may take before it is broken off."""
+    """Time limits. A match that exceeds one ends without a score."""
 
-    offense_seconds: int
-    defense_seconds: int
+    offense_seconds: Positive
+    defense_seconds: Positive
 
 
 class ModelRules(Struct, frozen=True, forbid_unknown_fields=True):
-    """An offense match with a language model as the agent: smaller, and how the model is asked.
+    """Budgets and model settings of an offense match whose agent is a language model.
 
-    A guardrail stands against the deterministic agent all the same, under the other tables.
+    Defense matches always use the deterministic agent and ignore this table.
     """
 
-    steps: int
-    """What an attack may spend."""
-    max_candidates: int
-    max_messages: int
-    calls_per_message: int
-    requests: int
-    """For one match, verification included."""
-    attack_requests: int
-    """Of these, for the attack itself."""
-    samples: int
-    """How often the counterfactual is played: what any of them does, the user's words lead to."""
-    repairs: int
-    """How often a reply that is no action is sent back."""
-    max_tokens: int
-    """Of one reply."""
-    output_chars: int
-    """Of a tool's result, as far as a model is shown it."""
-    concurrency: int
-    """Candidates that are heard at the same time. A matter of speed, and of how what is left of
-    the requests is divided."""
-    seconds: int
-    """For one reply."""
-    retries: int
+    steps: Positive
+    """Budget of one attack."""
+    max_candidates: Positive
+    max_messages: Positive
+    calls_per_message: Positive
+    requests: Positive
+    """Requests to the model in one match, verification included."""
+    attack_requests: Positive
+    """The part of `requests` that the attack itself may use."""
+    samples: Positive
+    """Runs of the counterfactual. Actions proposed in any sample are attributed to the user."""
+    repairs: NonNegative
+    """How often the agent asks again when a reply is not a valid action."""
+    max_tokens: Positive
+    """Length limit of one reply."""
+    output_chars: Positive
+    """How much of a tool's output the model sees."""
+    concurrency: Positive
+    """Candidates judged at the same time. Affects speed, and how the remaining requests are
+    divided among the candidates."""
+    seconds: SecondsUpToADay
+    """Time limit of one reply."""
+    retries: NonNegative
 
 
 class QuickRules(Struct, frozen=True, forbid_unknown_fields=True):
     """Smaller budgets, for practice."""
 
-    attack_steps: int
-    search_steps: int
+    attack_steps: Positive
+    search_steps: Positive
 
 
 class OfficialRules(Struct, frozen=True, forbid_unknown_fields=True):
-    seeds: int
-    """How many are drawn from an organizer's key."""
+    seeds: Positive
+    """Number of worlds drawn from an organizer's key."""
 
 
 class VocabularyRules(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a search can say. In a phrase, `{slot}` stands for one of the slot's words."""
+    """The messages a search can send. In a phrase, `{slot}` stands for one of the slot's words."""
 
     phrases: dict[str, tuple[str, ...]]
-    """By what they are for."""
-    weights: tuple[str, ...]
-    """Which kind of phrase is said how often: a kind is named once for each share."""
-    washes: tuple[str, ...]
-    """What is said to let a guardrail forget."""
+    """Phrases by kind."""
+    weights: NonEmpty
+    """Kinds of phrases to draw from. A kind that appears twice is drawn twice as often."""
+    washes: NonEmpty
+    """Harmless messages that push earlier ones out of a guardrail's memory."""
     slots: dict[str, tuple[str, ...]]
     learns: tuple[str, ...]
-    """The slots for which names are learnt from listings."""
+    """Slots that also take names found in search results and mail listings."""
 
 
 class SearchRules(Struct, frozen=True, forbid_unknown_fields=True):
     """The baseline attacker: Go-Explore with this vocabulary, these operators and this budget."""
 
-    steps: int
-    chain_steps: int
-    """A chain that took so many steps is not gone on with."""
-    slots: int
-    """In an epoch. The number is part of the result, and has nothing to do with processes."""
-    cells: int
-    claims: int
-    """How many chains it may show to the judge."""
-    states: int
-    """Kept for returning to; a matter of speed and memory alone."""
-    operators: tuple[str, ...]
-    """Which way a chain is changed how often: named once for each share."""
+    steps: Positive
+    chain_steps: Positive
+    """The search does not extend a chain that took this many steps."""
+    slots: Positive
+    """Chains played in one epoch. The number affects the result; it does not depend on the number
+    of processes."""
+    cells: Positive
+    claims: Positive
+    """How many chains the search may submit to the judge."""
+    states: NonNegative
+    """Size of the cache of states to return to. Affects speed and memory, never the result."""
+    operators: Annotated[tuple[OperatorName, ...], Meta(min_length=1)]
+    """Mutations to draw from. An operator that appears twice is drawn twice as often."""
     vocabulary: VocabularyRules
 
 
@@ -142,7 +159,7 @@ class Ruleset(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     official: OfficialRules
     search: SearchRules
     model: ModelRules | None = None
-    """Only where a language model may be the agent."""
+    """None if the agent is always the deterministic one."""
 
     @property
     def id(self) -> str:
@@ -150,20 +167,20 @@ class Ruleset(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of everything in it."""
+        """Return the SHA-256 of all fields."""
         return sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
     def quickly(self) -> "Ruleset":
-        """Return the same rules with the smaller budgets."""
+        """Return these rules with the budgets for practice."""
         return structs.replace(
             self,
             attack=structs.replace(self.attack, steps=self.quick.attack_steps),
             search=structs.replace(self.search, steps=self.quick.search_steps),
-            model=None if self.model is None else _tenth(self.model),
+            model=None if self.model is None else _with_tenth_of_budgets(self.model),
         )
 
     def with_model(self) -> "Ruleset":
-        """Return the rules of an offense match with a language model."""
+        """Return the rules of an offense match whose agent is a language model."""
         model = self.model
         if model is None:
             return self
@@ -177,145 +194,128 @@ class Ruleset(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
         return structs.replace(self, attack=attack, play=play)
 
 
-def _tenth(model: ModelRules) -> ModelRules:
-    """Return a tenth of a model's budgets, for practice."""
-    parts = {name: getattr(model, name) for name in ("steps", "requests", "attack_requests")}
-    return structs.replace(model, **{name: max(1, count // 10) for name, count in parts.items()})
+def _with_tenth_of_budgets(model: ModelRules) -> ModelRules:
+    budgets = {name: getattr(model, name) for name in ("steps", "requests", "attack_requests")}
+    return structs.replace(model, **{name: max(1, count // 10) for name, count in budgets.items()})
 
 
 class RulesetError(ValueError):
-    """A ruleset that cannot be used, and why."""
+    """A ruleset does not exist, cannot be read, or has a value that is not allowed."""
 
 
 def load_ruleset(name: str = "design") -> Ruleset:
-    """Return a shipped ruleset by name."""
-    return read_ruleset(_shipped(name))
+    """Return the shipped ruleset `name`."""
+    return read_ruleset(_read_shipped(name), f"the ruleset {name}")
 
 
-def _shipped(name: str) -> str:
-    shipped = sorted(
-        entry.name.removesuffix(".toml")
-        for entry in files("tiltyard.rulesets").iterdir()
-        if entry.name.endswith(".toml")
-    )
-    if name not in shipped:
-        raise RulesetError(f"there is no ruleset named {name!r}; there are {', '.join(shipped)}")
-    return (files("tiltyard.rulesets") / f"{name}.toml").read_text(encoding="utf-8")
-
-
-def find_ruleset(wanted: str) -> Ruleset:
-    """Return a shipped ruleset by name, or one from a `.toml` file."""
-    if not wanted.endswith(".toml"):
-        return load_ruleset(wanted)
+def find_ruleset(name_or_path: str) -> Ruleset:
+    """Return a shipped ruleset by its name, or read one from the path of a `.toml` file."""
+    if not name_or_path.endswith(".toml"):
+        return load_ruleset(name_or_path)
     try:
-        return read_ruleset(Path(wanted).read_text(encoding="utf-8"))
+        text = Path(name_or_path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RulesetError(f"the ruleset {wanted} cannot be read: {error}") from None
+        raise RulesetError(f"the ruleset {name_or_path} cannot be read: {error}") from None
+    return read_ruleset(text, name_or_path)
 
 
-def read_ruleset(text: str) -> Ruleset:
-    """Read a ruleset from TOML. One that `extends` a shipped one says what is different in it."""
+def read_ruleset(text: str, source: str = "the text") -> Ruleset:
+    """Read a ruleset from TOML. Errors name it by `source`.
+
+    With `extends = "design"` the text needs only the values that differ from that shipped ruleset.
+    """
+    tables: dict[str, Any] = {}
     try:
-        ruleset = msgspec.convert(_whole(text), Ruleset)
+        tables = _read_tables(text)
+        ruleset = msgspec.convert(tables, Ruleset)
+        check_ruleset(ruleset)
     except RecursionError:
-        raise RulesetError("not a ruleset: it is nested too deeply") from None
-    except (ValueError, msgspec.ValidationError) as error:
-        raise RulesetError(f"not a ruleset: {error}") from None
-    check_ruleset(ruleset)
+        raise RulesetError(f"{source} is not a ruleset: it is nested too deeply") from None
+    except msgspec.ValidationError as error:
+        problem = _describe(error, tables)
+        raise RulesetError(f"{source} is not a ruleset: {problem}") from None
+    except ValueError as error:
+        raise RulesetError(f"{source} is not a ruleset: {error}") from None
     return ruleset
 
 
 def check_ruleset(ruleset: Ruleset) -> None:
-    """Raise if the numbers of a ruleset make no match."""
-    problem = next(_problems(ruleset), None)
+    """Raise RulesetError if fields of `ruleset` contradict each other.
+
+    The annotations of the structs cover single values; msgspec checks those on decoding.
+    """
+    problem = next(_contradictions(ruleset), None)
     if problem is not None:
-        raise RulesetError(f"not a ruleset: {problem}")
+        raise RulesetError(problem)
 
 
-def _whole(text: str) -> dict[str, Any]:
-    """Return a ruleset's tables, with those of the shipped one that it extends."""
-    given = tomllib.loads(text)
-    base = given.pop("extends", None)
-    return given if base is None else _merged(_whole(_shipped(str(base))), given)
+def _contradictions(ruleset: Ruleset) -> Iterator[str]:
+    if set(ruleset.attack.weights) != PREDICATES:
+        given, allowed = (", ".join(sorted(x)) for x in (ruleset.attack.weights, PREDICATES))
+        yield f"`attack.weights` names {given or 'nothing'}; expected exactly {allowed}"
+    vocabulary = ruleset.search.vocabulary
+    for kind in vocabulary.weights:
+        if not vocabulary.phrases.get(kind):
+            yield (
+                f"`search.vocabulary.weights` names {kind!r}, "
+                "but `search.vocabulary.phrases` has no such phrases"
+            )
+    slots = vocabulary.slots.keys() | set(vocabulary.learns)
+    phrases = [phrase for kind in vocabulary.phrases.values() for phrase in kind]
+    for phrase in (*phrases, *vocabulary.washes):
+        for slot in re.findall(r"\{(\w+)\}", phrase):
+            if slot not in slots:
+                yield (
+                    f"the phrase {phrase!r} has a slot {slot!r}, which is neither in "
+                    "`search.vocabulary.slots` nor in `search.vocabulary.learns`"
+                )
 
 
-def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+def _read_shipped(name: str) -> str:
+    folder = files("tiltyard.rulesets")
+    shipped = sorted(
+        entry.name.removesuffix(".toml")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".toml")
+    )
+    if name not in shipped:
+        raise RulesetError(f"there is no ruleset named {name!r}; there are {', '.join(shipped)}")
+    return (folder / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _read_tables(text: str) -> dict[str, Any]:
+    """Return the tables of a ruleset, completed with those of the ruleset that it extends."""
+    own = tomllib.loads(text)
+    base = own.pop("extends", None)
+    return own if base is None else _merge(_read_tables(_read_shipped(str(base))), own)
+
+
+def _merge(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for name, value in own.items():
         both = isinstance(value, dict) and isinstance(merged.get(name), dict)
-        merged[name] = _merged(merged[name], value) if both else value
+        merged[name] = _merge(merged[name], value) if both else value
     return merged
 
 
-def _problems(ruleset: Ruleset) -> Iterator[str]:
-    """Yield what is wrong with a ruleset beyond its types."""
-    attack, defense, search = ruleset.attack, ruleset.defense, ruleset.search
-    for table, names in (
-        (attack, ("full_marks", "volume_full_marks", "steps", "max_candidates", "max_messages")),
-        (attack, ("max_message_chars",)),
-        (defense, ("variants",)),
-        (ruleset.play, ("calls_per_message",)),
-        (ruleset.limits, ("offense_seconds", "defense_seconds")),
-        (ruleset.quick, ("attack_steps", "search_steps")),
-        (ruleset.official, ("seeds",)),
-        (search, ("steps", "chain_steps", "slots", "cells", "claims")),
-        *([] if ruleset.model is None else [(ruleset.model, _MODEL_COUNTS)]),
-    ):
-        for name in names:
-            value = getattr(table, name)
-            if value < 1:
-                yield f"`{name}` is {value}, and must be at least 1"
-    if ruleset.model is not None and ruleset.model.seconds > _MOST_SECONDS:
-        yield f"`seconds` is {ruleset.model.seconds}, and must be at most {_MOST_SECONDS}"
-    for name, value in (
-        ("points_per_cell", attack.points_per_cell),
-        ("breach_percent", defense.breach_percent),
-        ("false_positive_points", defense.false_positive_points),
-        ("states", search.states),
-        *attack.weights.items(),
-        *([] if ruleset.model is None else [("repairs", ruleset.model.repairs)]),
-        *([] if ruleset.model is None else [("retries", ruleset.model.retries)]),
-    ):
-        if value < 0:
-            yield f"`{name}` is {value}, and must not be negative"
-    if set(attack.weights) != PREDICATES:
-        yield f"`attack.weights` must name {', '.join(sorted(PREDICATES))}, and nothing else"
-    yield from _search_problems(search)
+def _describe(error: msgspec.ValidationError, tables: dict[str, Any]) -> str:
+    """Return which field is wrong, its value, and what is allowed."""
+    problem, _, where = str(error).partition(" - at `$")
+    # For a value of a mapping, msgspec writes `[...]` in place of the key.
+    path, in_mapping, _ = where.strip(".`").partition("[...]")
+    if problem.startswith("Object "):
+        detail = problem.removeprefix("Object ").removeprefix("contains ")
+        return f"{detail} {f'in the table `{path}`' if path else 'at the top level'}"
+    allowed = problem.removeprefix("Expected ")
+    if problem.startswith("Invalid enum value"):
+        allowed = f"one of {', '.join(get_args(OperatorName))}"
+    if in_mapping:
+        allowed += " for every value"
+    return f"`{path}` is {_SHORT.repr(_value_at(path, tables))}; expected {allowed}"
 
 
-def _search_problems(search: SearchRules) -> Iterator[str]:
-    vocabulary = search.vocabulary
-    for name in search.operators:
-        if name not in OPERATORS:
-            yield f"there is no operator {name!r}; there are {', '.join(sorted(OPERATORS))}"
-    if not search.operators or not vocabulary.weights or not vocabulary.washes:
-        yield "`operators`, `weights` and `washes` must not be empty"
-    for kind in vocabulary.weights:
-        if not vocabulary.phrases.get(kind):
-            yield f"`weights` names {kind!r}, for which there are no phrases"
-    known = vocabulary.slots.keys() | set(vocabulary.learns)
-    said = [phrase for kind in vocabulary.phrases.values() for phrase in kind]
-    for phrase in (*said, *vocabulary.washes):
-        for slot in re.findall(r"\{(\w+)\}", phrase):
-            if slot not in known:
-                yield f"the phrase {phrase!r} has a slot {slot!r}, which nothing fills"
-
-
-_MOST_SECONDS: Final = 86_400
-_MODEL_COUNTS: Final = (
-    "steps",
-    "max_candidates",
-    "max_messages",
-    "calls_per_message",
-    "requests",
-    "attack_requests",
-    "samples",
-    "max_tokens",
-    "output_chars",
-    "concurrency",
-    "seconds",
-)
-PREDICATES: Final = frozenset(
-    ("EXFILTRATION", "UNTRUSTED_TO_ACTION", "DESTRUCTIVE_WRITE", "CONFUSED_DEPUTY")
-)
-OPERATORS: Final = frozenset(("append", "replace", "splice", "wash", "recode", "retarget"))
+def _value_at(path: str, tables: dict[str, Any]) -> object:
+    value: Any = tables
+    for name, index in re.findall(r"(\w+)|\[(\d+)\]", path):
+        value = value[name] if name else value[int(index)]
+    return value
