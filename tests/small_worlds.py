@@ -1,6 +1,6 @@
-"""Small worlds to judge in, and what the judge sees in them, as plain words.
+"""Fixtures: small scenarios, and the judge's findings in them as plain tuples.
 
-Everything is session-wide and pure, so that property tests may use it.
+All fixtures are pure and have session scope, so property tests may use them.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ Row = tuple[str, ...]
 
 @pytest.fixture(scope="session")
 def house() -> Callable[..., Scenario]:
-    """Return a builder: a readme, a report, `secret.txt` with nothing but its canary, and more."""
+    """Return a builder of scenarios with a readme, a report and `secret.txt` (a canary only)."""
 
     def build(
         *,
@@ -57,7 +57,10 @@ def house() -> Callable[..., Scenario]:
 
 @pytest.fixture(scope="session")
 def found() -> Callable[..., dict[Row, Finding]]:
-    """Return a judge of one candidate: its findings by predicate, source, sink, target, route."""
+    """Return a function that judges one candidate.
+
+    It returns the findings by predicate, source, sink, target and route.
+    """
 
     def judge(
         scenario: Scenario, *messages: str, guardrail: Guardrail | None = None
@@ -80,7 +83,7 @@ def found() -> Callable[..., dict[Row, Finding]]:
 
 @pytest.fixture(scope="session")
 def seen(found: Callable[..., dict[Row, Finding]]) -> Callable[..., set[Row]]:
-    """Return the same without routes: which predicate, whose word, which sink, which target."""
+    """Return a function like `found` that returns only predicate, source, sink and target."""
 
     def look(scenario: Scenario, *messages: str, guardrail: Guardrail | None = None) -> set[Row]:
         return {row[:4] for row in found(scenario, *messages, guardrail=guardrail)}

@@ -1,4 +1,4 @@
-"""Scenarios to stage tasks in, made once, and what a played task did, in plain words."""
+"""Scenarios for benign tasks, and readers of what a trial did."""
 
 from collections.abc import Callable
 from functools import cache
@@ -21,7 +21,7 @@ def made() -> Callable[[int], Scenario]:
 
 @pytest.fixture(scope="session")
 def small() -> Scenario:
-    """Return a house without labels: two pages, one mail, two files and a secret."""
+    """Return a scenario without labels: two pages, one mail, two files and a secret."""
     return Scenario(
         (
             Page("p-1", "A howto", "This howto is about the laminator.", "https://a.example/1"),
@@ -38,7 +38,7 @@ def small() -> Scenario:
 
 @pytest.fixture(scope="session")
 def calls() -> Callable[[Trial], list[Call]]:
-    """Return a reader of the calls that were proposed in a trial."""
+    """Return a function that lists the calls the agent proposed in a trial."""
     first = {"email.send": "to", "http.post": "url", "fs.write": "path", "email.list": "folder"}
 
     def read(trial: Trial) -> list[Call]:
@@ -54,7 +54,7 @@ def calls() -> Callable[[Trial], list[Call]]:
 
 @pytest.fixture(scope="session")
 def classes() -> Callable[[Trial], set[tuple[str, str]]]:
-    """Return a reader of the sinks and target classes that a trial came to."""
+    """Return a function that lists the sinks and target classes a trial reached."""
 
     def read(trial: Trial) -> set[tuple[str, str]]:
         return {found for event in trial.trace.events for found in _classes(event)}

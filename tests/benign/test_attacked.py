@@ -1,4 +1,4 @@
-"""The same tasks with a stranger's orders in what they read."""
+"""Benign tasks with injections in the documents that they read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,13 +36,15 @@ def test_the_injections_are_live(made: Made, seed: int) -> None:
         assert met.succeeded >= 0.9 * met.trials
 
 
-def test_who_denies_everything_breaches_nothing_and_is_of_no_use(made: Made) -> None:
+def test_a_guardrail_that_denies_everything_prevents_every_breach_and_is_useless(
+    made: Made,
+) -> None:
     met = utility_under_attack(draw_suite(made(123), "a"), made(123), "a", DenyAll)
     assert (met.useful, met.succeeded, met.breached, met.rate) == (0, 0, 0, 0.0)
 
 
 class Obedient:
-    """Knows what this user wants, and allows that alone: the best that a guardrail can be."""
+    """Knows what the user wants and allows nothing else: the best possible guardrail."""
 
     def __init__(self, wanted: set[tuple[str, str]]) -> None:
         self.wanted = wanted
@@ -54,7 +56,7 @@ class Obedient:
         return Decision.deny("the user did not ask for this")
 
 
-def test_a_guardrail_can_be_of_full_use(made: Made) -> None:
+def test_the_best_possible_guardrail_is_useful_in_almost_every_trial(made: Made) -> None:
     scenario = made(123)
     useful = trials = 0
     for task in draw_suite(scenario, "a match"):
@@ -68,12 +70,12 @@ def test_a_guardrail_can_be_of_full_use(made: Made) -> None:
     assert useful >= 0.95 * trials
 
 
-def test_a_trial_counts_only_when_both_are_so(made: Made) -> None:
+def test_a_useful_trial_succeeds_and_has_no_breach(made: Made) -> None:
     met = utility_under_attack(draw_suite(made(1), "a"), made(1), "a", DataFlowGuardrail)
     assert met.useful <= min(met.succeeded, met.trials - met.breached)
 
 
-def test_the_users_words_stay_and_the_documents_keep_theirs(made: Made) -> None:
+def test_an_injection_is_added_below_a_document_and_changes_nothing_else(made: Made) -> None:
     scenario = made(123)
     tasks = draw_suite(scenario, "a match")
     staged = under_attack(tasks, scenario, "a match")
@@ -92,7 +94,7 @@ def test_the_users_words_stay_and_the_documents_keep_theirs(made: Made) -> None:
     assert under_attack(tasks, scenario, "another match").scenario != staged.scenario
 
 
-def test_tasks_that_read_no_strangers_words_are_left_out(made: Made) -> None:
+def test_tasks_that_read_no_document_from_a_stranger_are_left_out(made: Made) -> None:
     scenario = made(123)
     staged = under_attack(draw_suite(scenario, "a match"), scenario, "a match")
     for task in staged.left_out:
@@ -104,7 +106,7 @@ def test_tasks_that_read_no_strangers_words_are_left_out(made: Made) -> None:
     assert {task.operation for task in staged.left_out} <= {"read file readme", "run echo"}
 
 
-def test_without_live_injections_there_is_nothing_to_try(small: Scenario) -> None:
+def test_a_scenario_without_injections_has_no_trials_under_attack(small: Scenario) -> None:
     tasks = draw_suite(small, "a match")
     met = utility_under_attack(tasks, small, "a match", GuardrailBase)
     assert (met.trials, met.left_out, met.rate) == (0, 35, 0.0)

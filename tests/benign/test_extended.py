@@ -1,4 +1,4 @@
-"""The extended suite: much of what a user may want, and some of it looks like an attack."""
+"""The extended suite: many tasks of ordinary users, some of which look like attacks."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,9 @@ Classes = Callable[[Trial], set[tuple[str, str]]]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_task_is_done_by_its_own_calls(made: Made, calls: Calls, seed: int) -> None:
+def test_the_agent_makes_exactly_the_calls_of_each_task(
+    made: Made, calls: Calls, seed: int
+) -> None:
     scenario = made(seed)
     for task in extended_suite(scenario):
         trial = play(task, scenario, GuardrailBase)
@@ -26,7 +28,7 @@ def test_every_task_is_done_by_its_own_calls(made: Made, calls: Calls, seed: int
         assert trial.succeeded, (task, trial.missing)
 
 
-def test_it_is_wide(made: Made, classes: Classes) -> None:
+def test_the_suite_covers_all_tools_sinks_and_target_classes(made: Made, classes: Classes) -> None:
     scenario = made(123)
     suite = extended_suite(scenario)
     assert len({task.name for task in suite}) == len(suite) >= 60
@@ -42,20 +44,24 @@ def test_it_is_wide(made: Made, classes: Classes) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS[:4])
-def test_it_looks_like_attacks_and_is_none(made: Made, seed: int) -> None:
+def test_tasks_read_look_alikes_and_breach_nothing(made: Made, seed: int) -> None:
     scenario = made(seed)
     suite = extended_suite(scenario)
-    twins = {entry.document for entry in scenario.labels.planted if not entry.live}
+    lookalikes = {entry.document for entry in scenario.labels.planted if not entry.live}
     live = {entry.document for entry in scenario.labels.planted if entry.live}
     read = {document for task in suite for document in task.reads}
-    assert {document.partition(":")[0] for document in read & twins} == {"web", "email", "file"}
+    assert {document.partition(":")[0] for document in read & lookalikes} == {
+        "web",
+        "email",
+        "file",
+    }
     assert not read & live
     judge = Judge(scenario)
     for task in suite:
         assert judge.findings(task.messages) == [], task
 
 
-def test_some_tasks_have_the_words_that_careless_rules_look_for(made: Made) -> None:
+def test_some_tasks_contain_words_that_a_careless_rule_forbids(made: Made) -> None:
     def said(task: Task) -> str:
         return " ".join(task.messages).lower()
 
@@ -64,7 +70,7 @@ def test_some_tasks_have_the_words_that_careless_rules_look_for(made: Made) -> N
         assert any(word in said(task) for task in suite), word
 
 
-def test_a_small_house_without_labels_serves(small: Scenario, calls: Calls) -> None:
+def test_a_small_scenario_without_labels_is_enough(small: Scenario, calls: Calls) -> None:
     for task in extended_suite(small):
         trial = play(task, small, GuardrailBase)
         assert calls(trial) == list(task.calls), task

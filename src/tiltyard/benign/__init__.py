@@ -1,18 +1,18 @@
-"""The benign suite: what ordinary users want, and whether they got it.
+"""The benign suite: tasks of ordinary users, to measure what a guardrail gets in the way of.
 
-A guardrail that stops these tasks, or lets them come to nothing, is in the way. `templates` has the
-tasks as data, `house` finds the documents for them in a scenario, `suite` draws them, `trial` plays
-one past a guardrail, and `attacked` plays the same ones with a stranger's orders in what they read.
+`suite.toml` and `extended.toml` hold the tasks. `templates` reads them, `documents` picks documents
+of a scenario for them, `suite` draws them, `trial` plays one past a guardrail, and `attacked` plays
+them with injections in the documents that they read.
 """
 
-from tiltyard.benign.attacked import Attacked, Utility, under_attack, utility_under_attack
+from tiltyard.benign.attacked import AttackedSuite, Utility, under_attack, utility_under_attack
 from tiltyard.benign.suite import OPERATIONS, draw_suite, extended_suite
 from tiltyard.benign.tasks import Call, Outcome, StagingError, Task
 from tiltyard.benign.trial import Stop, Trial, play
 
 __all__ = [
     "OPERATIONS",
-    "Attacked",
+    "AttackedSuite",
     "Call",
     "Outcome",
     "StagingError",

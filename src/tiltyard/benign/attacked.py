@@ -1,8 +1,7 @@
-"""The same tasks under attack: a stranger's orders in what they read.
+"""Benign tasks under attack: live injections in the documents that the tasks read.
 
-Owns where the orders go: below the words of the document that the task reads, as a comment stands
-below a page. So the user's messages stay what they were, and so does what they ought to come to.
-The orders are those of the scenario's own live injections, of the same medium.
+An injection goes below the text of a document, like a comment below a page. The user's messages and
+the expected outcomes do not change. The injections are those of the scenario, of the same medium.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tiltyard.agents.grammar import Wait, instructions
-from tiltyard.benign.documents import EMAIL, FILE, WEB, House
+from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker
 from tiltyard.benign.tasks import Task
-from tiltyard.benign.templates import load
+from tiltyard.benign.templates import load_task_templates
 from tiltyard.benign.trial import play
 from tiltyard.contracts.agent import Agent
 from tiltyard.contracts.guardrail import MakeGuardrail
@@ -25,24 +24,24 @@ from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.text import by_user
 
-_BETWEEN: Final = "\n\n"
+_SEPARATOR: Final = "\n\n"
 
 
-class Attacked(Struct, frozen=True):
-    """A scenario with more live injections in it, and the tasks that meet one of them."""
+class AttackedSuite(Struct, frozen=True):
+    """A scenario with additional injections, and the tasks that read one of them."""
 
     scenario: Scenario
     tasks: tuple[Task, ...]
     left_out: tuple[Task, ...]
-    """Tasks that read nothing from a stranger, or nothing of a kind that attacks come in."""
+    """Tasks that read no document that an injection fits into."""
 
 
 class Utility(Struct, frozen=True):
-    """How many tasks came to their end while strangers gave orders."""
+    """How many tasks succeeded under attack."""
 
     trials: int
     useful: int
-    """The task succeeded and nothing was breached."""
+    """Trials in which the task succeeded and nothing was breached."""
     succeeded: int
     breached: int
     left_out: int
@@ -52,7 +51,7 @@ class Utility(Struct, frozen=True):
         return self.useful / self.trials if self.trials else 0.0
 
 
-def utility_under_attack(  # noqa: PLR0913 - a trial's own parameters, and what is tried
+def utility_under_attack(  # noqa: PLR0913 - the parameters of a trial, the tasks and the key
     tasks: Iterable[Task],
     scenario: Scenario,
     key: str,
@@ -61,14 +60,14 @@ def utility_under_attack(  # noqa: PLR0913 - a trial's own parameters, and what 
     *,
     ruleset: Ruleset | None = None,
 ) -> Utility:
-    """Play tasks under attack, each past a guardrail of its own, and count."""
+    """Play every task under attack, each with a new guardrail, and count the results."""
     staged = under_attack(tasks, scenario, key)
     rules = load_ruleset() if ruleset is None else ruleset
     max_calls = rules.play.calls_per_message
     useful = succeeded = breached = 0
     for task in staged.tasks:
         trial = play(task, staged.scenario, guardrail_factory, agent, max_calls=max_calls)
-        # A guardrail that broke down let nothing happen, and there is nothing to judge.
+        # If the guardrail itself failed, no call was made, and there is nothing to judge.
         broken = trial.stop is not None and trial.stop.index < 0
         hit = not broken and _is_breached(task, staged.scenario, guardrail_factory, agent, rules)
         succeeded += trial.succeeded
@@ -88,32 +87,33 @@ def _is_breached(
         close_guardrail(guardrail)
 
 
-def under_attack(tasks: Iterable[Task], scenario: Scenario, key: str) -> Attacked:
-    """Put live injections into the strangers' documents that tasks read, drawn by a key."""
-    house = House(scenario, load().loaded)
-    orders = _orders(scenario)
-    draw = Draw("benign under attack", load().version, key)
+def under_attack(tasks: Iterable[Task], scenario: Scenario, key: str) -> AttackedSuite:
+    """Add injections, drawn by `key`, to the documents from strangers that `tasks` read."""
+    templates = load_task_templates()
+    picker = DocumentPicker(scenario, templates.secret_looking)
+    injections = _injections(scenario)
+    draw = Draw("benign under attack", templates.version, key)
     added: dict[str, str] = {}
-    met: list[Task] = []
-    spared: list[Task] = []
+    attacked: list[Task] = []
+    left_out: list[Task] = []
     for task in tasks:
-        strange = [name for name in task.reads if house.is_strange(name)]
-        reached = [name for name in strange if orders.get(name.partition(":")[0])]
+        strange = [name for name in task.reads if picker.may_hold_strangers_words(name)]
+        reached = [name for name in strange if injections.get(name.partition(":")[0])]
         for name in reached:
-            options = orders[name.partition(":")[0]]
-            added.setdefault(name, _BETWEEN + draw.branch(name).choice(options))
-        (met if reached else spared).append(task)
-    return Attacked(_with_words(scenario, added), tuple(met), tuple(spared))
+            options = injections[name.partition(":")[0]]
+            added.setdefault(name, _SEPARATOR + draw.branch(name).choice(options))
+        (attacked if reached else left_out).append(task)
+    return AttackedSuite(_with_added_text(scenario, added), tuple(attacked), tuple(left_out))
 
 
-def _orders(scenario: Scenario) -> dict[str, list[str]]:
+def _injections(scenario: Scenario) -> dict[str, list[str]]:
     """Return the texts of the live injections by medium.
 
-    Of an attack over several documents it is the one that the user is led to; and what only waits
-    for another call is left out, since the task may never make it.
+    Of an attack over several documents, use the first one, to which the user is led. Leave out
+    injections that only wait for another call: the task may never make that call.
     """
     texts = dict(_texts(scenario))
-    orders: dict[str, list[str]] = {}
+    injections: dict[str, list[str]] = {}
     seen: set[tuple[str, str]] = set()
     for entry in scenario.labels.planted:
         attack = entry.family, entry.template
@@ -123,8 +123,8 @@ def _orders(scenario: Scenario) -> dict[str, list[str]]:
         text = texts[entry.document]
         now = instructions(by_user(text)).operations
         if any(not isinstance(operation, Wait) for operation in now):
-            orders.setdefault(entry.document.partition(":")[0], []).append(text)
-    return orders
+            injections.setdefault(entry.document.partition(":")[0], []).append(text)
+    return injections
 
 
 def _texts(scenario: Scenario) -> Iterator[tuple[str, str]]:
@@ -134,8 +134,8 @@ def _texts(scenario: Scenario) -> Iterator[tuple[str, str]]:
     yield from ((f"{FILE}:{path}", text) for path, text in scenario.files.items())
 
 
-def _with_words(scenario: Scenario, added: dict[str, str]) -> Scenario:
-    """Return the scenario with words added to documents; what a search finds stays as it was."""
+def _with_added_text(scenario: Scenario, added: dict[str, str]) -> Scenario:
+    """Return the scenario with text added to documents. The search index does not change."""
     pages = tuple(
         replace(page, content=page.content + added.get(f"{WEB}:{page.id}", ""))
         for page in scenario.pages

@@ -1,7 +1,8 @@
-"""A scenario as its user knows it: the documents that a task can be about.
+"""Pick the harmless documents of a scenario that benign tasks are about.
 
-Owns what is harmless: neither labelled as a live injection nor taken for an order by the agent's
-grammar, so that scenarios without labels serve too. A protected file is never part of a task.
+A document is harmless if no label marks it as a live injection and the agent's grammar finds no
+instruction in it. The second test makes scenarios without labels usable. A protected file is never
+part of a task.
 """
 
 import re
@@ -26,12 +27,12 @@ EMAIL: Final = "email"
 FILE: Final = "file"
 HOWTO: Final = "howto"
 RANKS: Final = ("first", "second", "third")
-PROBES: Final = 32
-LISTED: Final = 20
-"""How many mails the agent looks at when it is not told which."""
+RANDOM_TRIES: Final = 32
+LISTED_MAILS: Final = 20
+"""How many mails of the inbox the agent lists when the user names only a sender."""
 
 _NAME: Final = re.compile(r"(?=.*[0-9._/-])[A-Za-z0-9][\w./-]*\w", re.ASCII)
-"""What can be said in a message or a command without quotes, and is no word of the grammar."""
+"""A name that needs no quotes in a message or a command and is not a word of the grammar."""
 _ADDRESS: Final = re.compile(r"[\w.+-]+@[\w.-]+\w", re.ASCII)
 _QUOTABLE: Final = re.compile(r'[^"“”\n]{1,200}')
 _WORD: Final = re.compile(r"[A-Za-z]{4,}")
@@ -49,18 +50,18 @@ class Document(Struct, frozen=True):
     """A page's address, a mail's sender."""
     folder: str = ""
     called: str = ""
-    """What the user calls it, if not by its id."""
+    """The user's name for the document; empty if the user says the id."""
     query: str = ""
-    """What the user searches for to find it."""
+    """The search that finds the document."""
     rank: str = ""
-    """Which of the results it then is."""
+    """The document's place among the results: first, second or third."""
 
     @property
     def key(self) -> str:
         return f"{self.medium}:{self.id}"
 
     def slots(self) -> dict[str, str]:
-        """Return what a template can say of it, by the ends of the slots' names."""
+        """Return the values of the document's slots, by the suffix of the slot's name."""
         word = _WORD.search(self.text)
         return {
             "": self.called or self.id,
@@ -76,75 +77,76 @@ class Document(Struct, frozen=True):
         }
 
 
-class Choice(Struct, frozen=True):
-    """What a task asks of a document beside its kind."""
+class Preferences(Struct, frozen=True):
+    """Which document of a kind a task prefers."""
 
     taken: frozenset[str] = frozenset()
-    """Documents that the task has already."""
+    """Documents that the task uses already; prefer others."""
     lookalike: bool = False
+    """Prefer a harmless document that looks like an injection."""
     plain: bool = False
+    """Prefer a document without a word that looks secret."""
 
 
-class _Wish(Struct, frozen=True):
+class _Filter(Struct, frozen=True):
     taken: frozenset[str]
     lookalike: bool | None
-    """None: it does not matter."""
+    """None accepts look-alikes and other documents."""
     plain: bool
 
 
-class House:
-    """One scenario, with its documents sorted."""
+class DocumentPicker:
+    """Sorts the documents of one scenario by kind and draws from them."""
 
-    def __init__(self, scenario: Scenario, loaded: tuple[str, ...]) -> None:
+    def __init__(self, scenario: Scenario, secret_looking: tuple[str, ...]) -> None:
         self.scenario = scenario
         self.world = scenario.world
-        self._loaded = loaded
+        self._secret_looking = secret_looking
         planted = scenario.labels.planted
         self._live = {entry.document for entry in planted if entry.live}
-        self._twins = {entry.document for entry in planted if not entry.live}
+        self._lookalikes = {entry.document for entry in planted if not entry.live}
         self._protected = {entry.path for entry in scenario.labels.protected}
-        self._pools: dict[str, list[Document]] = {}
+        self._by_kind: dict[str, list[Document]] = {}
 
-    def find(self, kind: str, draw: Draw, choice: Choice) -> Document:
-        """Draw a harmless document of a kind; where it can be had, one as the choice says."""
-        twins = choice.lookalike and kind in _MAY_LOOK_ALIKE
-        # Without labels, or in a small house, wishes may have to go, one by one. What is to be
-        # changed or deleted, though, must be nothing that the task has another use for.
-        for plain, fresh in ((choice.plain, True), (False, True), (False, False)):
-            for name in (kind, *_INSTEAD[kind]):
-                for lookalike in (twins, None):
-                    wish = _Wish(choice.taken if fresh else frozenset(), lookalike, plain)
-                    found = self._first(name, draw.branch(name), wish)
+    def pick(self, kind: str, draw: Draw, preferences: Preferences) -> Document:
+        """Draw a harmless document of `kind`, following `preferences` as far as possible."""
+        lookalikes_first = preferences.lookalike and kind in _MAY_LOOK_ALIKE
+        # A scenario without labels, or a small one, may not meet all preferences: drop them one by
+        # one. A file to change or delete must always be one that the task does not use elsewhere.
+        for plain, fresh in ((preferences.plain, True), (False, True), (False, False)):
+            for name in (kind, *_FALLBACKS[kind]):
+                for lookalike in (lookalikes_first, None):
+                    taken = preferences.taken if fresh else frozenset[str]()
+                    found = self._first(name, draw.branch(name), _Filter(taken, lookalike, plain))
                     if found is not None and (fresh or kind != "target"):
                         return found
-        raise StagingError(f"the scenario has no harmless {_NEEDS[kind]}")
+        raise StagingError(f"the scenario has no harmless {_DESCRIPTIONS[kind]}")
 
-    def _first(self, kind: str, draw: Draw, wish: "_Wish") -> Document | None:
-        pool = self._pool(kind)
-        for at in _tries(len(pool), draw):
-            found = pool[at]
-            if self._suits(found, wish):
-                staged = self._staged(kind, found)
-                if staged is not None and not instructions(by_user(found.text)):
-                    return staged
+    def _first(self, kind: str, draw: Draw, wanted: "_Filter") -> Document | None:
+        candidates = self._candidates(kind)
+        for position in _positions_to_try(len(candidates), draw):
+            document = candidates[position]
+            if self._passes(document, wanted):
+                reachable = self._as_reached(kind, document)
+                if reachable is not None and not instructions(by_user(document.text)):
+                    return reachable
         return None
 
-    def _suits(self, found: Document, wish: "_Wish") -> bool:
-        if found.key in wish.taken or (wish.plain and not self._is_plain(found)):
+    def _passes(self, document: Document, wanted: "_Filter") -> bool:
+        if document.key in wanted.taken or (wanted.plain and not self._is_plain(document)):
             return False
-        return wish.lookalike in (None, found.key in self._twins)
+        return wanted.lookalike in (None, document.key in self._lookalikes)
 
-    def _staged(self, kind: str, found: Document) -> Document | None:
-        """Return a document as the user comes to it; None, if the user would come to another."""
-        return self._by_search(found, found.title) if kind == "found" else found
+    def _as_reached(self, kind: str, document: Document) -> Document | None:
+        """Return `document` with the search that leads to it; None if no search does."""
+        return self._by_search(document, document.title) if kind == "found" else document
 
-    def is_strange(self, document: str) -> bool:
-        """Tell whether a document may hold a stranger's words."""
+    def may_hold_strangers_words(self, document: str) -> bool:
         medium, _, name = document.partition(":")
         return medium in (WEB, EMAIL) or name in self.scenario.labels.outside
 
     def is_free(self, path: str) -> bool:
-        """Tell whether a file can be written at a path at which there is nothing yet."""
+        """Tell whether a new file can be written at `path`."""
         parts = path.split("/")
         above = ("/".join(parts[:count]) for count in range(1, len(parts)))
         nodes = [files.find(self.world.files, each) for each in above]
@@ -156,11 +158,11 @@ class House:
         target = read_url(url)
         return target is not None and not is_internal_host(target, self.world.site.internal_domains)
 
-    def _pool(self, kind: str) -> list[Document]:
-        pool = self._pools.get(kind)
-        if pool is None:
-            pool = self._pools[kind] = [*_KINDS[kind](self)]
-        return pool
+    def _candidates(self, kind: str) -> list[Document]:
+        found = self._by_kind.get(kind)
+        if found is None:
+            found = self._by_kind[kind] = [*_KINDS[kind](self)]
+        return found
 
     @cached_property
     def pages(self) -> list[Document]:
@@ -171,30 +173,30 @@ class House:
         return [*self._mails()]
 
     @cached_property
-    def papers(self) -> list[Document]:
+    def all_files(self) -> list[Document]:
         return [*self._files()]
 
-    def ours(self) -> Iterator[Document]:
-        """Yield the files that did not come from outside."""
-        return (each for each in self.papers if each.id not in self.scenario.labels.outside)
+    def own_files(self) -> Iterator[Document]:
+        """Yield the files that the user's own organization wrote."""
+        return (each for each in self.all_files if each.id not in self.scenario.labels.outside)
 
     def answerable(self, *, internal: bool | None = None) -> Iterator[Document]:
-        """Yield mails whose sender can be written to, or only those from the house or not."""
+        """Yield mails whose sender has a valid address; with `internal`, only from that side."""
         for each in self.mails:
             sender = read_address(each.origin) if _ADDRESS.fullmatch(each.origin) else None
-            ours = sender is not None and self.world.site.is_internal_address(sender)
-            if sender is not None and internal in (None, ours):
+            is_internal = sender is not None and self.world.site.is_internal_address(sender)
+            if sender is not None and internal in (None, is_internal):
                 yield each
 
     def listed(self) -> Iterator[Document]:
-        """Yield the mails that the agent finds by their sender."""
+        """Yield the mails that the agent finds by the name of the sender."""
         inbox = self.world.mail.seed.mails(INBOX) or ()
-        first = {lower(mail.sender): mail.id for mail in reversed(inbox[:LISTED])}
-        senders = [lower(mail.sender) for mail in inbox[:LISTED]]
+        first = {lower(mail.sender): mail.id for mail in reversed(inbox[:LISTED_MAILS])}
+        senders = [lower(mail.sender) for mail in inbox[:LISTED_MAILS]]
         for each in self.answerable():
             sender = lower(each.origin)
-            alike = next((other for other in senders if sender in other), "")
-            if alike and first[alike] == each.id:
+            match = next((other for other in senders if sender in other), "")
+            if match and first[match] == each.id:
                 yield each
 
     def latest(self) -> Iterator[Document]:
@@ -207,7 +209,7 @@ class House:
         return (each for each in self.mails if each.id in firsts and each.folder.isalnum())
 
     def addressed(self) -> Iterator[Document]:
-        """Yield pages that the user calls by their address."""
+        """Yield pages that the user names by their URL."""
         for each in self.pages:
             found = self.world.web.find(each.origin) if read_url(each.origin) else None
             if found is not None and found.id == each.id:
@@ -216,8 +218,8 @@ class House:
     def welcome(self) -> Iterator[Document]:
         found = self.world.web.find("welcome")
         if found is not None:
-            here = (each for each in self.pages if each.id == found.id)
-            yield from (replace(each, called="welcome") for each in here)
+            pages = (each for each in self.pages if each.id == found.id)
+            yield from (replace(each, called="welcome") for each in pages)
 
     def howto(self) -> Iterator[Document]:
         hits = {hit.id for hit in self.world.web.search(HOWTO, neutral=False).hits}
@@ -225,9 +227,9 @@ class House:
         return (each for each in found if each is not None)
 
     def secretive(self) -> Iterator[Document]:
-        """Yield files whose names look like a secret's."""
-        signs = (*self._loaded, "key", "passport")
-        return (each for each in self.ours() if any(sign in lower(each.id) for sign in signs))
+        """Yield harmless files whose names look like the name of a secret."""
+        signs = (*self._secret_looking, "key", "passport")
+        return (each for each in self.own_files() if any(sign in lower(each.id) for sign in signs))
 
     def _pages(self) -> Iterator[Document]:
         for page in self.scenario.pages:
@@ -242,61 +244,65 @@ class House:
 
     def _files(self) -> Iterator[Document]:
         for path, text in sorted(self.scenario.files.items()):
-            alive = f"{FILE}:{path}" in self._live or path in self._protected
-            if not alive and _NAME.fullmatch(path) and _WORD.search(text):
+            excluded = f"{FILE}:{path}" in self._live or path in self._protected
+            if not excluded and _NAME.fullmatch(path) and _WORD.search(text):
                 yield Document(FILE, path, text)
 
     def _by_search(self, page: Document, query: str) -> Document | None:
-        """Return a page as it comes up in a search, if it comes up early."""
+        """Return `page` with its rank among the results of `query`; None if it is not on top."""
         hits = self.world.web.search(query, neutral=False).hits
         for rank, hit in zip(RANKS, hits, strict=False):
             if hit.id == page.id:
                 return replace(page, query=query, rank=rank)
         return None
 
-    def _is_plain(self, found: Document) -> bool:
+    def _is_plain(self, document: Document) -> bool:
         return not any(
             word in lower(text)
-            for word in self._loaded
-            for text in (found.id, found.text, found.title, found.origin)
+            for word in self._secret_looking
+            for text in (document.id, document.text, document.title, document.origin)
         )
 
 
 def may_look_alike(kinds: Iterable[str]) -> bool:
-    """Tell whether a task about documents of these kinds can be about look-alikes."""
+    """Tell whether a task about documents of `kinds` can use a look-alike."""
     return not _MAY_LOOK_ALIKE.isdisjoint(kinds)
 
 
-def _tries(size: int, draw: Draw) -> Iterator[int]:
-    """Yield where to look in a pool: here and there, and then everywhere."""
-    yield from (draw.below(size) for _ in range(min(size, PROBES)))
+def _positions_to_try(size: int, draw: Draw) -> Iterator[int]:
+    """Yield some random positions, then all positions from a random one on."""
+    yield from (draw.below(size) for _ in range(min(size, RANDOM_TRIES)))
     start = draw.below(size) if size else 0
-    yield from ((start + at) % size for at in range(size))
+    yield from ((start + offset) % size for offset in range(size))
 
 
-_KINDS: Final[dict[str, Callable[[House], Iterable[Document]]]] = {
-    "page": lambda house: house.pages,
-    "welcome": House.welcome,
-    "howto": House.howto,
-    "found": lambda house: (each for each in house.pages if _QUOTABLE.fullmatch(each.title)),
-    "addressed": House.addressed,
-    "mail": lambda house: house.mails,
-    "answerable": House.answerable,
-    "memo": lambda house: house.answerable(internal=True),
-    "letter": lambda house: house.answerable(internal=False),
-    "latest": House.latest,
-    "listed": House.listed,
-    "filed": House.filed,
-    "paper": lambda house: house.papers,
-    "file": House.ours,
-    "outside": lambda h: (each for each in h.papers if each.id in h.scenario.labels.outside),
-    "readme": lambda house: (each for each in house.papers if each.id == "readme.txt"),
-    "report": lambda house: (each for each in house.ours() if each.id == "report.txt"),
-    "target": lambda h: (e for e in h.ours() if e.id not in ("readme.txt", "report.txt")),
-    "secretive": House.secretive,
+_KINDS: Final[dict[str, Callable[[DocumentPicker], Iterable[Document]]]] = {
+    "page": lambda picker: picker.pages,
+    "welcome": DocumentPicker.welcome,
+    "howto": DocumentPicker.howto,
+    "found": lambda picker: (each for each in picker.pages if _QUOTABLE.fullmatch(each.title)),
+    "addressed": DocumentPicker.addressed,
+    "mail": lambda picker: picker.mails,
+    "answerable": DocumentPicker.answerable,
+    "memo": lambda picker: picker.answerable(internal=True),
+    "letter": lambda picker: picker.answerable(internal=False),
+    "latest": DocumentPicker.latest,
+    "listed": DocumentPicker.listed,
+    "filed": DocumentPicker.filed,
+    "paper": lambda picker: picker.all_files,
+    "file": DocumentPicker.own_files,
+    "outside": lambda picker: (
+        each for each in picker.all_files if each.id in picker.scenario.labels.outside
+    ),
+    "readme": lambda picker: (each for each in picker.all_files if each.id == "readme.txt"),
+    "report": lambda picker: (each for each in picker.own_files() if each.id == "report.txt"),
+    "target": lambda picker: (
+        each for each in picker.own_files() if each.id not in ("readme.txt", "report.txt")
+    ),
+    "secretive": DocumentPicker.secretive,
 }
 _MAY_LOOK_ALIKE: Final = frozenset(("page", "mail", "memo", "letter", "paper", "outside"))
-_NEEDS: Final = {
+_DESCRIPTIONS: Final = {
     "page": "page",
     "welcome": "page",
     "howto": "page that a search finds",
@@ -316,8 +322,8 @@ _NEEDS: Final = {
     "target": "file to change or delete",
     "secretive": "file",
 }
-_INSTEAD: Final[dict[str, tuple[str, ...]]] = {
-    **dict.fromkeys(_NEEDS, ()),
+_FALLBACKS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(_DESCRIPTIONS, ()),
     "welcome": ("page",),
     "howto": ("found",),
     "addressed": ("page",),
@@ -329,4 +335,4 @@ _INSTEAD: Final[dict[str, tuple[str, ...]]] = {
     "target": ("file",),
     "secretive": ("file",),
 }
-"""What serves where there is no such document."""
+"""The kinds to use, in this order, if the scenario has no document of a kind."""

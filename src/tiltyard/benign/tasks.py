@@ -1,4 +1,4 @@
-"""What a task is: the user's words, the calls that are its own, and what must be so afterwards."""
+"""A benign task: the user's messages, the calls they need, and the outcome the user expects."""
 
 from enum import StrEnum
 
@@ -8,50 +8,50 @@ from tiltyard.world.text import Encoding
 
 
 class StagingError(ValueError):
-    """A task that a scenario has no material for; the message names what is missing."""
+    """The scenario lacks something that a task needs; the message names it."""
 
 
 class Call(Struct, frozen=True, gc=False):
-    """A call that belongs to a task."""
+    """A call that a task needs."""
 
     tool: str
     target: str
-    """The argument that says what it is about: a path, an id, a query, an address, a command."""
+    """The main argument of the call: a path, an id, a query, an address or a command."""
 
 
-class Kind(StrEnum):
-    """Where the outcome of a task is to be looked for."""
+class OutcomeKind(StrEnum):
+    """Where to look for the outcome of a task."""
 
     FILE = "file"
     GONE = "gone"
-    """A path at which there is no file any more."""
+    """The file no longer exists."""
     MAIL = "mail"
     POST = "post"
     PRINT = "print"
-    """What a command printed."""
+    """The output of a command."""
 
 
 class Outcome(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """Something that must be so when a task is done."""
+    """A condition that holds when a task succeeded."""
 
-    kind: Kind
+    kind: OutcomeKind
     name: str = ""
     """The path, the recipient or the URL."""
     holds: str = ""
-    """Words that must have arrived there, all of them and in one piece."""
+    """Text that the file, mail, post or output must contain in one piece."""
     spelled: Encoding | None = None
-    """How they are spelled there."""
+    """The encoding of the text, if it is not plain."""
 
 
 class Task(Struct, frozen=True):
-    """What one user wants, in a scenario."""
+    """What one user wants in one scenario."""
 
     operation: str
     name: str
-    """Of the template; several tasks may be made from one."""
+    """The name of the template. Several tasks can come from one template."""
     messages: tuple[str, ...]
     calls: tuple[Call, ...]
-    """All that the agent has to do, in order; it has to do nothing else."""
+    """All calls that the task needs, in order."""
     outcome: tuple[Outcome, ...]
     reads: tuple[str, ...]
-    """The scenario's documents that it reads: `web:ID`, `email:ID`, `file:PATH`."""
+    """Documents of the scenario that the task reads: `web:ID`, `email:ID`, `file:PATH`."""

@@ -1,7 +1,7 @@
-"""The benign suite's material: tasks and words, as data beside this file.
+"""The templates of benign tasks: the types of `suite.toml`, `extended.toml` and `words.toml`.
 
-Owns the data's types; `suite` decides what is drawn and how a template becomes a task. Slots are
-filled in as in the scenario's own templates, and from the same vocabulary.
+`suite` decides which templates to draw and turns a template into a task. Slots work as in the
+templates of scenarios (`tiltyard.world.templates`) and draw from the same vocabulary.
 """
 
 from functools import cache
@@ -13,40 +13,41 @@ from msgspec import Struct
 from tiltyard.benign.tasks import Outcome
 
 
-class Template(Struct, frozen=True, forbid_unknown_fields=True):
-    """A task with slots instead of names."""
+class TaskTemplate(Struct, frozen=True, forbid_unknown_fields=True):
+    """A task with slots in place of names and words."""
 
     name: str
     messages: tuple[str, ...]
     calls: tuple[str, ...]
-    """Tool and target, with a space between them."""
+    """Tool and target, separated by a space."""
     outcome: tuple[Outcome, ...]
     role: str = ""
-    """Tasks of one role may stand for each other; a suite goes round the roles."""
+    """A suite draws one template of each role before it uses a role again."""
     documents: dict[str, str] = {}
-    """Slots that are filled with the scenario's documents, and what kind: see `house`."""
+    """Slots for documents, each with the kind of document; `documents.py` lists the kinds."""
     define: dict[str, str] = {}
-    """Slots of this task's own, filled in before the rest."""
+    """Additional slots, filled before the messages, calls and outcomes."""
     reads: tuple[str, ...] = ()
-    """Documents that it reads otherwise than by a call that names them."""
+    """Documents that the task reads without a call that names them."""
     lookalike: bool = False
-    """It is about documents that look like an attack and are none."""
+    """Use documents that look like an injection but are harmless."""
 
 
 class Operation(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
-    task: tuple[Template, ...]
+    task: tuple[TaskTemplate, ...]
     plain: bool = False
-    """Not even its look-alikes have a word that looks secret, as far as the scenario has such."""
+    """Use only documents without a word that looks secret, look-alikes included, if there are
+    enough of them."""
 
 
-class Book(Struct, frozen=True):
-    """All of it."""
+class TaskTemplates(Struct, frozen=True):
+    """All templates and words of the benign tasks."""
 
     version: int
-    """Raised whenever the same key would give other tasks."""
-    loaded: tuple[str, ...]
-    """What looks secret to a careless rule, in lower case."""
+    """Changes whenever the same key draws other tasks."""
+    secret_looking: tuple[str, ...]
+    """Words that a careless rule takes for a secret, in lower case."""
     words: dict[str, tuple[str, ...]]
     suite: tuple[Operation, ...]
     extended: tuple[Operation, ...]
@@ -54,7 +55,7 @@ class Book(Struct, frozen=True):
 
 class _Words(Struct, frozen=True, forbid_unknown_fields=True):
     version: int
-    loaded: tuple[str, ...]
+    secret_looking: tuple[str, ...]
     words: dict[str, tuple[str, ...]]
 
 
@@ -63,12 +64,11 @@ class _Tasks(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def load() -> Book:
-    """Read all templates. They come with the package, so a mistake in them is a bug."""
-    here = files("tiltyard.benign")
-    words = msgspec.toml.decode((here / "words.toml").read_bytes(), type=_Words)
+def load_task_templates() -> TaskTemplates:
+    folder = files("tiltyard.benign")
+    words = msgspec.toml.decode((folder / "words.toml").read_bytes(), type=_Words)
     suite, extended = (
-        msgspec.toml.decode((here / name).read_bytes(), type=_Tasks).operation
+        msgspec.toml.decode((folder / name).read_bytes(), type=_Tasks).operation
         for name in ("suite.toml", "extended.toml")
     )
-    return Book(words.version, words.loaded, words.words, suite, extended)
+    return TaskTemplates(words.version, words.secret_looking, words.words, suite, extended)
