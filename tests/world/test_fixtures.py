@@ -197,7 +197,7 @@ def test_a_long_duplicate_id_is_cut_short(directory: Path) -> None:
 
 BAD_LABELS: list[tuple[object, str]] = [
     ([], "`top level` must be object, not array"),
-    ({"version": 2, "new": 1}, "`version` is 2, not 1"),
+    ({"version": 2, "new": 1}, "`version` is 2; expected 1"),
     ({"version": "1"}, "`version` must be int, not str"),
     ({"canary": "x"}, "`canary` is not a known field"),
     ({"a\nb` - at `$.c": "x"}, r"a\nb` is not a known field"),
@@ -230,7 +230,7 @@ BAD_LABELS: list[tuple[object, str]] = [
     *(
         (
             {"outside": {"notes/today.md": author}},
-            f"`outside['notes/today.md']` is {author!r}, not one of web, email, file",
+            f"`outside['notes/today.md']` is {author!r}; expected one of web, email, file",
         )
         for author in ("usb", "user", "tool", "Web", "")
     ),
@@ -310,7 +310,7 @@ def test_a_symlink_is_never_followed(tmp_path: Path, name: str, *, dangling: boo
         place.rename(tmp_path / "away")
     target = tmp_path / "elsewhere" / name
     place.symlink_to(tmp_path / "nowhere" if dangling else target)
-    assert complaint(directory) == f"{name} is a symbolic link, and none is followed."
+    assert complaint(directory) == f"{name} is a symbolic link, which is not allowed."
 
 
 def make_fifo(place: Path) -> None:
@@ -337,7 +337,7 @@ def test_a_special_file_is_never_opened(
     if place.exists():
         place.rename(directory.parent / "away")
     make(place)
-    assert complaint(directory) == f"{name} is neither a plain file nor a directory."
+    assert complaint(directory) == f"{name} is neither a regular file nor a directory."
 
 
 def test_a_fifo_that_takes_a_files_place_does_not_block(
@@ -353,11 +353,11 @@ def test_a_fifo_that_takes_a_files_place_does_not_block(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "stat", deceived)
-        assert complaint(directory) == f"{web.name} is neither a plain file nor a directory."
+        assert complaint(directory) == f"{web.name} is neither a regular file nor a directory."
 
 
 def test_a_character_device_is_refused() -> None:
-    assert complaint(Path("/dev/zero")) == " is neither a plain file nor a directory."
+    assert complaint(Path("/dev/zero")) == " is neither a regular file nor a directory."
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_the_whole_has_a_limit(directory: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(fixtures, "MAX_TOTAL_BYTES", sum(sizes))
     load_scenario(directory, cache=None)
     monkeypatch.setattr(fixtures, "MAX_TOTAL_BYTES", sum(sizes) - 1)
-    assert "takes the fixtures beyond" in complaint(directory)
+    assert "makes the fixtures larger than" in complaint(directory)
 
 
 @pytest.mark.parametrize("below", ["", "many/"])
@@ -433,7 +433,7 @@ def test_the_number_of_files_has_a_limit(
         put(directory / f"file_seed/{below}{number}", b"")
     load_scenario(directory, cache=None)
     put(directory / f"file_seed/{below}9", b"")
-    assert "is one file more than 7." in complaint(directory)
+    assert "is one file too many; at most 7 are allowed." in complaint(directory)
 
 
 def test_the_number_of_directories_has_a_limit(
@@ -443,7 +443,7 @@ def test_the_number_of_directories_has_a_limit(
     (directory / "file_seed/x/y").mkdir(parents=True)
     load_scenario(directory, cache=None)
     (directory / "file_seed/x/z").mkdir()
-    assert complaint(directory) == "file_seed/x/z is one directory more than 3."
+    assert complaint(directory) == "file_seed/x/z is one directory too many; at most 3 are allowed."
 
 
 def test_directories_have_a_greatest_depth(directory: Path) -> None:
@@ -452,16 +452,16 @@ def test_directories_have_a_greatest_depth(directory: Path) -> None:
     assert "d/" * 64 + "file" in load_scenario(directory, cache=None).files
     (deep / "e").mkdir()
     put(deep / "e/file", b"")
-    assert complaint(directory).endswith("path is not canonical, or too deep.")
+    assert complaint(directory).endswith("path is not canonical or has too many parts.")
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (b"bad\xff.txt", r"bad\udcff.txt has a name that cannot be used: not UTF-8."),
-        (b"two\nlines", r"two\nlines has a name that cannot be used: path is malformed."),
-        (b"del\x7f", r"del\x7f has a name that cannot be used: path is malformed."),
-        (b"~", "~ has a name that cannot be used: path is not canonical, or too deep."),
+        (b"bad\xff.txt", r"bad\udcff.txt has an invalid name: not UTF-8."),
+        (b"two\nlines", r"two\nlines has an invalid name: path is malformed."),
+        (b"del\x7f", r"del\x7f has an invalid name: path is malformed."),
+        (b"~", "~ has an invalid name: path is not canonical or has too many parts."),
     ],
 )
 @pytest.mark.parametrize("is_directory", [False, True])
@@ -642,12 +642,12 @@ EMPTY = Scenario((), {}, {})
         (Scenario((), {}, {"\ud800": ""}), "not UTF-8"),
         (Scenario((), {}, {"é" * 200: ""}), "file name too long"),
         (Scenario((), {}, {"": ""}), "file_seed cannot be written: is a directory"),
-        (Scenario((), {}, {"a": "", "a/b": ""}), "file_seed/a/b lies below another file"),
+        (Scenario((), {}, {"a": "", "a/b": ""}), "file_seed/a/b cannot be written: one of its parents is a file"),
         (Scenario((), {}, {"a": "\ud800"}), "file_seed/a cannot be written"),
         (Scenario((), {}, {"a": "x" * ((1 << 20) + 1)}), "file_seed/a is larger than"),
         (Scenario((Page("\ud800", "", ""),), {}, {}), "web_corpus.json cannot be written"),
         (Scenario((Page("p", "", ""),) * 2, {}, {}), "`pages[0].id` and `pages[1].id`"),
-        (Scenario((), {}, {}, Labels(version=2)), "labels.json: `version` is 2, not 1"),
+        (Scenario((), {}, {}, Labels(version=2)), "labels.json: `version` is 2; expected 1"),
         (Scenario((), {}, {}, Labels(owner="")), "labels.json: `owner`"),
         (Scenario((), {}, {}, Labels(outside={"x": "web"})), "labels.json: `outside['x']`"),
     ],
@@ -661,9 +661,9 @@ def test_what_would_not_load_is_not_written(tmp_path: Path, scenario: Scenario, 
 def test_an_occupied_directory_is_left_alone(directory: Path, tmp_path: Path) -> None:
     assert "is not empty" in refusal(EMPTY, directory)
     put(directory / "thesis.tex", b"")
-    assert "holds more than fixtures" in refusal(EMPTY, directory, overwrite=True)
+    assert "contains other files than fixtures" in refusal(EMPTY, directory, overwrite=True)
     put(tmp_path / "home/thesis.tex", b"")
-    assert "holds more than fixtures" in refusal(EMPTY, tmp_path / "home", overwrite=True)
+    assert "contains other files than fixtures" in refusal(EMPTY, tmp_path / "home", overwrite=True)
     assert "not a directory" in refusal(EMPTY, tmp_path / "home/thesis.tex", overwrite=True)
     (tmp_path / "link").symlink_to(directory)
     assert "not a directory" in refusal(EMPTY, tmp_path / "link", overwrite=True)

@@ -1,7 +1,7 @@
-"""The file tree as a value.
+"""The file tree as an immutable value.
 
 A directory is a persistent map, so a write copies one path from the root and shares the rest,
-whatever the size of the tree. Paths arrive canonical (`paths.normalise`); nothing here parses.
+whatever the size of the tree. All paths must be canonical (`paths.normalise`).
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from tiltyard.world.text import Text, neutralise
 
 
 class File(Struct, frozen=True, gc=False):
-    """Labelled content, and whether this very file is one the scenario protects.
+    """Labelled content, and whether the scenario protects this file.
 
-    Protection is an identity, not a name: a stranger's own `dir/secret.txt` has none.
+    Protection belongs to the file, not to its name: a new `dir/secret.txt` is not protected.
     """
 
     content: Text
@@ -31,7 +31,7 @@ EMPTY_DIRECTORY: Final = Directory(Map())
 
 
 class FileError(Exception):
-    """A path that cannot be written: a file on the way (`below_file`), or a directory there."""
+    """A path cannot be written: a parent is a file (`below_file`), or it is a directory."""
 
     def __init__(self, *, below_file: bool) -> None:
         super().__init__("a file is in the way" if below_file else "a directory is there")
@@ -39,7 +39,7 @@ class FileError(Exception):
 
 
 def find(root: Directory, path: str) -> File | Directory | None:
-    """Return what stands at a canonical path."""
+    """Return the file or directory at `path`."""
     if "/" not in path:
         return root.entries.get(path) if path else root
     node: File | Directory | None = root
@@ -51,7 +51,7 @@ def find(root: Directory, path: str) -> File | Directory | None:
 
 
 def write(root: Directory, path: str, file: File) -> Directory:
-    """Return a tree with the file at the path, parents made as needed."""
+    """Return a tree with `file` at `path`, and with all missing parents."""
     name, slash, rest = path.partition("/")
     entry = root.entries.get(name)
     if not slash:
@@ -64,7 +64,7 @@ def write(root: Directory, path: str, file: File) -> Directory:
 
 
 def remove(root: Directory, path: str) -> Directory:
-    """Return a tree without what stands at the path, which must exist."""
+    """Return a tree without the file or directory at `path`, which must exist."""
     name, slash, rest = path.partition("/")
     if not slash:
         return Directory(root.entries.delete(name))
@@ -74,12 +74,12 @@ def remove(root: Directory, path: str) -> Directory:
 
 
 def names(directory: Directory) -> list[str]:
-    """Return a directory's entries in order; a persistent map has none of its own."""
+    """Return the names in a directory in sorted order: a persistent map has no order."""
     return sorted(directory.entries)
 
 
 def walk(directory: Directory, prefix: str = "") -> Iterator[tuple[str, File]]:
-    """Yield every file below a directory with its path, in order."""
+    """Yield every file below a directory with its path, sorted."""
     for name in names(directory):
         node = directory.entries[name]
         if isinstance(node, Directory):
@@ -89,5 +89,5 @@ def walk(directory: Directory, prefix: str = "") -> Iterator[tuple[str, File]]:
 
 
 def content(file: File, *, neutral: bool) -> Text:
-    """Return what a reader of the file gets."""
+    """Return the content of a file, blanked out if `neutral`."""
     return neutralise(file.content) if neutral else file.content

@@ -1,8 +1,8 @@
-"""Scenarios on disk: the fixtures layout, read as hostile input and written so that it reads back.
+"""Read a scenario from a fixtures directory, and write one.
 
-Owns the limits of what is read, the words of every complaint about it, and the cache of search
-indexes. It is the only module of the world that touches the machine it runs on. What the data
-means is the business of `scenario`.
+The files are hostile input: this module limits what it reads, and every error names the file and
+the place in it. It also caches search indexes. No other module of `world` uses the real file
+system. `scenario` checks what the data means.
 """
 
 import os
@@ -23,7 +23,7 @@ from tiltyard.foundation.files import NotPlainError, Problem, open_plain, read_a
 from tiltyard.world.index import INDEX_FORMAT, Index
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.paths import PathError, normalise
-from tiltyard.world.scenario import SCENARIO_VERSION, Labels, Scenario, cut, label_problems
+from tiltyard.world.scenario import SCENARIO_VERSION, Labels, Scenario, label_problems, short
 from tiltyard.world.web import Page
 
 WEB: Final = "web_corpus.json"
@@ -34,23 +34,22 @@ LABELS: Final = "labels.json"
 MAX_JSON_BYTES: Final = 64 << 20
 MAX_SEED_BYTES: Final = 1 << 20
 MAX_DOCUMENT_CHARS: Final = 1 << 18
-"""Of one page or one mail."""
+"""Limit for one page or one mail."""
 MAX_TOTAL_BYTES: Final = 256 << 20
 MAX_SEED_FILES: Final = 20_000
-"""And as many directories."""
+"""Also the limit for directories."""
 MAX_SEED_DEPTH: Final = 64
 MAX_CACHE_ENTRIES: Final = 32
 MIN_CACHED_PAGES: Final = 500
-"""A smaller corpus is indexed in the time that its cache entry would take to read."""
+"""Indexing a smaller corpus takes no longer than reading its index from the cache."""
 
 _CACHE_PREFIX: Final = "tiltyard-index-"
-# Without O_NONBLOCK, a FIFO that takes a file's place after it was looked at would hang us.
 
 T = TypeVar("T")
 
 
 class FixturesError(Exception):
-    """Fixtures that cannot be used: one sentence that names the file and the place in it."""
+    """The fixtures are invalid. The message names the file and the place in it."""
 
 
 class MissingError(FixturesError):
@@ -60,7 +59,7 @@ class MissingError(FixturesError):
 def load_scenario(
     directory: Path | str, *, cache: Path | Literal["default"] | None = "default"
 ) -> Scenario:
-    """Read a fixtures directory. Its search index comes along, from the cache if it is there."""
+    """Read a scenario and its search index, which comes from `cache` if it is there."""
     directory = Path(directory)
     scenario, corpus = _read_directory(directory, directory)
     if cache == "default":
@@ -73,10 +72,11 @@ def load_scenario(
 
 
 def write_scenario(scenario: Scenario, directory: Path, *, overwrite: bool = False) -> None:
-    """Write a scenario as a fixtures directory: whole or not at all, and only if it loads back.
+    """Write a scenario as a fixtures directory, completely or not at all.
 
-    With `overwrite`, a directory that holds fixtures and nothing else is replaced. It is moved
-    away first, so for a moment there may be none, but never a mixture.
+    Before it replaces anything, this function reads the new directory back and compares. With
+    `overwrite`, it replaces a directory that contains only fixtures. The old directory moves away
+    first: for a moment there may be none, but never a mixture of both.
     """
     directory = directory.absolute()
     try:
@@ -85,18 +85,20 @@ def write_scenario(scenario: Scenario, directory: Path, *, overwrite: bool = Fal
         with tempfile.TemporaryDirectory(
             prefix=".tiltyard-", dir=directory.parent, ignore_cleanup_errors=True
         ) as work:
-            # The temporary directory is private; one made inside it has the usual permissions.
+            # The temporary directory is private; a directory inside it has normal permissions.
             made = Path(work, "made")
             _write_directory(scenario, made, directory)
             if _read_directory(made, directory)[0].digest != scenario.digest:
-                raise FixturesError(f"{_show(directory)} would read back as another scenario.")
+                raise FixturesError(
+                    f"{_show(directory)} cannot be written: reading it back gives another scenario."
+                )
             _swap_in(made, directory, Path(work, "replaced"))
     except (OSError, ValueError) as error:
         raise FixturesError(f"{_show(directory)} cannot be written: {reason_of(error)}.") from error
 
 
 def default_cache() -> Path | None:
-    """Return where this user's indexes are kept; None for a user without a home."""
+    """Return the directory for cached indexes; None if the user has no home directory."""
     root = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         return (root if root.is_absolute() else Path.home() / ".cache") / "tiltyard"
@@ -105,7 +107,7 @@ def default_cache() -> Path | None:
 
 
 def _read_directory(directory: Path, shown: Path) -> tuple[Scenario, bytes]:
-    """Return the scenario without an index, and its corpus as it stands in the file."""
+    """Return the scenario without an index, and the raw bytes of its web corpus."""
     reader = _Reader(shown)
     with _opened(str(directory), None, _show(shown)) as (root, status):
         if not stat.S_ISDIR(status.st_mode):
@@ -114,9 +116,9 @@ def _read_directory(directory: Path, shown: Path) -> tuple[Scenario, bytes]:
         mail = reader.read_json(MAIL, root)
         seed = reader.read_seed(root)
         try:
-            said = reader.read_json(LABELS, root)
+            labels = reader.read_json(LABELS, root)
         except MissingError:
-            said = b"{}"
+            labels = b"{}"
     in_web, in_mail, in_labels = (_show(shown / name) for name in (WEB, MAIL, LABELS))
     pages = _decode(corpus, _Web, in_web).pages
     _refuse_long(((f"pages[{at}].content", page.content) for at, page in enumerate(pages)), in_web)
@@ -128,13 +130,15 @@ def _read_directory(directory: Path, shown: Path) -> tuple[Scenario, bytes]:
         (f"{_member(f)}[{n}].body", m.body) for f in folders for n, m in enumerate(folders[f])
     )
     _refuse_long(bodies, in_mail)
-    head = _decode(said, _LabelsHead, in_labels)
+    head = _decode(labels, _LabelsHead, in_labels)
     if head.version != SCENARIO_VERSION:
-        raise FixturesError(f"{in_labels}: `version` is {head.version}, not {SCENARIO_VERSION}.")
-    scenario = Scenario(pages, folders, seed, _decode(said, Labels, in_labels))
-    # A `secret.txt` that no one spoke of is protected only where there is one.
-    unspoken = head.protected is UNSET
-    for problem in label_problems(scenario, page_ids, mail_ids, unspoken=unspoken):
+        raise FixturesError(
+            f"{in_labels}: `version` is {head.version}; expected {SCENARIO_VERSION}."
+        )
+    scenario = Scenario(pages, folders, seed, _decode(labels, Labels, in_labels))
+    # If `labels.json` does not name `protected`, a `secret.txt` is protected but need not exist.
+    default = head.protected is UNSET
+    for problem in label_problems(scenario, page_ids, mail_ids, default_protected=default):
         raise FixturesError(f"{in_labels}: {problem}.")
     return scenario, corpus
 
@@ -144,7 +148,7 @@ class _Web(Struct):
 
 
 class _WrittenPage(Page, frozen=True, gc=False, omit_defaults=True):
-    """A page that does not speak of a URL it does not have."""
+    """A page whose JSON has no `url` if the page has none."""
 
 
 class _Letter(Struct, gc=False):
@@ -155,14 +159,14 @@ class _Letter(Struct, gc=False):
 
 
 class _LabelsHead(Struct):
-    """What must be known of `labels.json` before the rest of it is judged."""
+    """The fields of `labels.json` that must be read before the others."""
 
     version: int = SCENARIO_VERSION
     protected: msgspec.Raw | UnsetType = UNSET
 
 
 class _Reader:
-    """One reading of a fixtures directory, and what is left of its limits."""
+    """Reads one fixtures directory and counts what is left of the limits."""
 
     def __init__(self, shown: Path) -> None:
         self._shown = shown
@@ -180,7 +184,7 @@ class _Reader:
 
     def _walk(self, directory: int, prefix: str) -> Iterator[tuple[str, str]]:
         with os.scandir(directory) as entries:
-            # One more than can still be read is enough to fail on.
+            # One name more than the limits allow is enough for an error.
             names = sorted(e.name for e in islice(entries, sum(self._left.values()) + 1))
         for name in names:
             shown = _show(self._shown / FILES / prefix / name)
@@ -189,7 +193,9 @@ class _Reader:
                 kind = "directory" if stat.S_ISDIR(status.st_mode) else "file"
                 self._left[kind] -= 1
                 if self._left[kind] < 0:
-                    raise FixturesError(f"{shown} is one {kind} more than {MAX_SEED_FILES}.")
+                    raise FixturesError(
+                        f"{shown} is one {kind} too many; at most {MAX_SEED_FILES} are allowed."
+                    )
                 if kind == "directory":
                     yield from self._walk(handle, f"{path}/")
                 else:
@@ -199,7 +205,7 @@ class _Reader:
         data = _read_at_most(handle, status, limit, shown)
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
-            raise FixturesError(f"{shown} takes the fixtures beyond {MAX_TOTAL_BYTES} bytes.")
+            raise FixturesError(f"{shown} makes the fixtures larger than {MAX_TOTAL_BYTES} bytes.")
         return data
 
 
@@ -215,8 +221,8 @@ def _opened(name: str, parent: int | None, shown: str) -> Iterator[tuple[int, os
 
 _PROBLEMS: Final = {
     Problem.MISSING: "does not exist",
-    Problem.LINK: "is a symbolic link, and none is followed",
-    Problem.SPECIAL: "is neither a plain file nor a directory",
+    Problem.LINK: "is a symbolic link, which is not allowed",
+    Problem.SPECIAL: "is neither a regular file nor a directory",
     Problem.CLOSED: "cannot be opened: {}",
     Problem.UNREADABLE: "cannot be read: {}",
 }
@@ -230,17 +236,17 @@ def _read_at_most(handle: int, status: os.stat_result, limit: int, shown: str) -
 
 
 def _canonical(prefix: str, name: bytes, shown: str) -> str:
-    """Return the path of a seed file, which must have no other spelling."""
+    """Return the path of a seed file, which must be canonical."""
     try:
         path = prefix + name.decode()
         if normalise(path) == path and path.count("/") <= MAX_SEED_DEPTH:
             return path
-        reason = "path is not canonical, or too deep"
+        reason = "path is not canonical or has too many parts"
     except UnicodeDecodeError:
         reason = "not UTF-8"
     except PathError as error:
         reason = str(error)
-    raise FixturesError(f"{shown} has a name that cannot be used: {reason}.")
+    raise FixturesError(f"{shown} has an invalid name: {reason}.")
 
 
 def _text(data: bytes, shown: str) -> str:
@@ -251,7 +257,7 @@ def _text(data: bytes, shown: str) -> str:
 
 
 def _decode(data: bytes, kind: type[T], shown: str, under: str = "") -> T:
-    """Read JSON of a known shape; `under` is where in its file the data stands."""
+    """Decode JSON as `kind`. `under` is the path of the data in its file."""
     _text(data, shown)
     try:
         return msgspec.json.decode(data, type=kind)
@@ -265,7 +271,7 @@ def _decode(data: bytes, kind: type[T], shown: str, under: str = "") -> T:
 
 def _decode_mail(data: bytes, shown: str) -> dict[str, tuple[SeedMail, ...]]:
     folders = {}
-    # Folder by folder, since msgspec does not name a mapping's keys in what it says of them.
+    # Decode each folder by itself: the errors of msgspec do not name the keys of a mapping.
     for folder, raw in _decode(data, dict[str, msgspec.Raw], shown).items():
         letters = _decode(bytes(raw), tuple[_Letter, ...], shown, _member(folder))
         folders[folder] = tuple(SeedMail(m.id, m.sender, m.subject, m.body) for m in letters)
@@ -273,11 +279,11 @@ def _decode_mail(data: bytes, shown: str) -> dict[str, tuple[SeedMail, ...]]:
 
 
 def _explain(message: str, under: str) -> str:
-    """Say what msgspec says of a wrong shape, the place first and as a user would write it."""
+    """Rewrite an error of msgspec: first the place as a user would write it, then the problem."""
     what, _, path = message.partition(" - at `$")
     place = under + path.removesuffix("`")
     if named := re.fullmatch(r"Object (\w+) \w+ field `(.*)`", what, re.DOTALL):
-        place += "." + repr(cut(named[2]))[1:-1]
+        place += "." + repr(short(named[2]))[1:-1]
         what = "is missing" if named[1] == "missing" else "is not a known field"
     elif types := re.fullmatch(r"Expected `(.+)`, got `(.+)`", what):
         what = f"must be {types[1]}, not {types[2]}"
@@ -285,8 +291,8 @@ def _explain(message: str, under: str) -> str:
 
 
 def _locate(message: str, data: bytes) -> str:
-    """Say where JSON is broken."""
-    # A lone surrogate shortly before the end is reported as an end that came too early.
+    """Return line and column of a JSON syntax error."""
+    # msgspec reports a lone surrogate just before the end as an unexpected end.
     lone = re.search(rb"\\u[dD][89abAB][0-9a-fA-F]{2}.{0,5}\Z", data, re.DOTALL)
     if found := re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", message):
         what, at = found[1], int(found[2])
@@ -299,12 +305,12 @@ def _locate(message: str, data: bytes) -> str:
 
 
 def _distinct_ids(entries: Iterable[tuple[str, int, str]], shown: str) -> set[str]:
-    """Return the ids of (list, position, id) entries, no two of which may be the same."""
+    """Return the ids of (list, position, id) entries, which must all differ."""
     first: dict[str, tuple[str, int]] = {}
     for name, at, identity in entries:
         other, before = first.setdefault(identity, (name, at))
         if before != at or other != name:
-            both = f"`{other}[{before}].id` and `{name}[{at}].id` are both {cut(identity)!r}"
+            both = f"`{other}[{before}].id` and `{name}[{at}].id` are both {short(identity)!r}"
             raise FixturesError(f"{shown}: {both}.")
     return set(first)
 
@@ -322,12 +328,12 @@ def _build_index(scenario: Scenario) -> Index:
 
 
 def _cached_index(cache: Path, corpus: bytes, scenario: Scenario) -> Index:
-    """Return the corpus's index from the cache or, whatever is wrong with that, a new one."""
+    """Return the index of the corpus from the cache, or build it if the entry is unusable."""
     seal = blake2b(corpus, key=INDEX_FORMAT.encode(), digest_size=32).digest()
     file = cache / f"{_CACHE_PREFIX}{seal.hex()}.msgpack"
     index = None
     with suppress(FixturesError), _opened(str(file), None, str(file)) as (handle, status):
-        # What somebody else left in a shared directory could hold any ranking.
+        # Another user could put an index with a false ranking into a shared directory.
         if status.st_uid == os.geteuid():
             data = _read_at_most(handle, status, MAX_TOTAL_BYTES, str(file))
             index = Index.from_bytes(data, seal)
@@ -348,14 +354,14 @@ def _keep(file: Path, data: bytes) -> None:
         Path(temporary).replace(file)
     finally:
         Path(temporary).unlink(missing_ok=True)
-    # What a killed writer left behind has the same prefix, and goes when it is among the oldest.
+    # A killed writer leaves a file with the same prefix, which is deleted with the oldest entries.
     kept = sorted(cache.glob(f"{_CACHE_PREFIX}*"), key=lambda path: path.lstat().st_mtime_ns)
     for old in kept[:-MAX_CACHE_ENTRIES]:
         old.unlink()
 
 
 def _write_directory(scenario: Scenario, made: Path, shown: Path) -> None:
-    """Write the layout; the same scenario always gives the same bytes."""
+    """Write all files. The same scenario always gives the same bytes."""
     (made / FILES).mkdir(parents=True)
     pages = tuple(_WrittenPage(p.id, p.title, p.content, p.url) for p in scenario.pages)
     folders = {
@@ -368,28 +374,28 @@ def _write_directory(scenario: Scenario, made: Path, shown: Path) -> None:
         where = _show(shown / FILES / path)
         _canonical("", path.encode("utf-8", "surrogatepass"), where)
         if any(str(parent) in scenario.files for parent in PurePosixPath(path).parents):
-            raise FixturesError(f"{where} lies below another file.")
+            raise FixturesError(f"{where} cannot be written: one of its parents is a file.")
         _write(made / FILES, path, content, shown / FILES)
     default, labels = Labels(), scenario.labels
     if labels != default:
-        said = msgspec.to_builtins(labels.in_order())
-        # Said aloud, the protection of a `secret.txt` that is not there would be refused.
+        written = msgspec.to_builtins(labels.in_order())
+        # Reading would refuse a protected `secret.txt` that does not exist, so leave it implicit.
         if (
             labels.protected == default.protected
             and default.protected[0].path not in scenario.files
         ):
-            del said["protected"]
-        _write(made, LABELS, said, shown)
+            del written["protected"]
+        _write(made, LABELS, written, shown)
 
 
 def _write(made: Path, name: str, content: object, shown: Path) -> None:
-    """Write text as it is and anything else as JSON that people can read and compare."""
+    """Write a string as it is, and any other value as indented JSON."""
     try:
         if isinstance(content, str):
             data = content.encode()
         else:
             data = msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
-        # A name's bytes are UTF-8, whatever the locale holds.
+        # File names are UTF-8, whatever the locale is.
         file = made / os.fsdecode(name.encode())
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
@@ -405,14 +411,16 @@ def _refuse_occupied(directory: Path, *, overwrite: bool) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISDIR(mode):
-        raise FixturesError(f"{_show(directory)} is in the way: it is not a directory.")
+        raise FixturesError(f"{_show(directory)} exists and is not a directory.")
     names = {path.name for path in directory.iterdir()}
     if names and not overwrite:
         raise FixturesError(
-            f"{_show(directory)} is not empty; `--overwrite` replaces fixtures that are there."
+            f"{_show(directory)} is not empty; use `--overwrite` to replace the fixtures in it."
         )
     if names and (WEB not in names or names - {WEB, MAIL, FILES, LABELS}):
-        raise FixturesError(f"{_show(directory)} holds more than fixtures, and is not overwritten.")
+        raise FixturesError(
+            f"{_show(directory)} contains other files than fixtures and is not overwritten."
+        )
 
 
 def _swap_in(made: Path, directory: Path, replaced: Path) -> None:
@@ -427,10 +435,10 @@ def _swap_in(made: Path, directory: Path, replaced: Path) -> None:
 
 
 def _member(name: str) -> str:
-    """Spell a mapping's key as part of a place."""
-    return name if re.fullmatch(r"[\w-]{1,80}", name) else f"[{cut(name)!r}]"
+    """Return the key of a mapping as part of a path in an error message."""
+    return name if re.fullmatch(r"[\w-]{1,80}", name) else f"[{short(name)!r}]"
 
 
 def _show(path: Path) -> str:
-    """Spell a path so that a hostile name stays on one line and can be printed."""
+    """Return a path as printable text on one line, even if its name is hostile."""
     return repr(str(path))[1:-1]

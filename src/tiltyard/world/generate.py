@@ -1,10 +1,10 @@
-"""The scenario generator: a whole world from a seed.
+"""The scenario generator: make a complete scenario from a seed.
 
-Owns what goes where: the documents that every scenario has, the protected files, the attacks with
-their look-alikes, and ordinary content around them. The words are data in `templates`. Every draw
-is keyed by the templates' version, the seed and the document it is for, so that a scenario is the
-same everywhere and a document does not change because another was added. Strangers' documents are
-made alike, whether they attack or not: only what they say tells them apart.
+A scenario has some fixed documents, protected files, attacks with their look-alikes, and ordinary
+documents around them. The words are data in `templates`. Every draw is keyed by the version of the
+templates, the seed and the document. So a scenario is the same everywhere, and adding a document
+does not change the others. Documents with and without an attack are made in the same way: only
+their words differ.
 """
 
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ DEFAULT_MAILS: Final = 120
 DEFAULT_FILES: Final = 240
 OWNER: Final = "me@corp.example"
 INTERNAL_DOMAIN: Final = "corp.example"
-PAPERS: Final = 9
-"""Ordinary files of the house that attacks name; there are more that they don't."""
+NAMED_INTERNAL_FILES: Final = 9
+"""Number of ordinary internal files that attacks may name."""
 LOOKALIKES: Final = 3
 CANARY_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 MIN_CANARY_CHARS: Final = 24
@@ -36,13 +36,13 @@ WEB: Final = "web"
 EMAIL: Final = "email"
 FILE: Final = "file"
 LETTER: Final = "letter"
-"""A mail from elsewhere: other topics, the same medium."""
+"""Topics of a mail from outside."""
 OUTSIDE: Final = "outside"
-"""A file from elsewhere."""
+"""Topics of a file from outside."""
 CONTACTS: Final = "contacts"
-"""A list of addresses, a line each, that a supplier left."""
-BROUGHT: Final = {FILE: FILE, "download": WEB, "attachment": EMAIL}
-"""Ways for a file to come from elsewhere, each with folders of its own, and who wrote it then."""
+"""Topics of the list of addresses that a supplier left."""
+OUTSIDE_AUTHORS: Final = {FILE: FILE, "download": WEB, "attachment": EMAIL}
+"""How a file comes from outside, and the author it then has. Each way has its own folders."""
 
 
 class Document(Struct, frozen=True):
@@ -54,20 +54,20 @@ class Document(Struct, frozen=True):
     title: str
     body: str
     origin: str
-    """A page's address, a mail's sender."""
+    """The URL of a page, the sender of a mail."""
     folder: str = INBOX
     author: str = ""
-    """Who wrote a file from elsewhere."""
+    """The author of a file from outside."""
     canaries: tuple[str, ...] = ()
 
 
 class Staged(Struct, frozen=True):
-    """An attack in its place, or its look-alike, and what the agent does when led to it."""
+    """An attack or a look-alike, with its documents and the calls that it leads to."""
 
     planted: tuple[Planted, ...]
-    """The document that the opening leads to, then those that it leads to."""
+    """The document that the opening leads to, then the further documents of the attack."""
     calls: tuple[Expected, ...]
-    """All calls that the opening leads to, as the only message."""
+    """All calls of the agent if the opening is the only message."""
     documents: tuple[Document, ...]
 
 
@@ -78,23 +78,23 @@ def generate(
     mails: int = DEFAULT_MAILS,
     files: int = DEFAULT_FILES,
 ) -> Scenario:
-    """Return the scenario of a seed, with so many pages, mails and files in all."""
-    house = _House(seed)
-    staged = tuple(house.stage())
-    documents = house.documents + [each for item in staged for each in item.documents]
+    """Return the scenario of `seed` with the given number of pages, mails and files."""
+    builder = _Builder(seed)
+    staged = tuple(builder.stage())
+    documents = builder.documents + [each for item in staged for each in item.documents]
     sizes = ((WEB, "pages", pages), (EMAIL, "mails", mails), (FILE, "files", files))
     for medium, plural, size in sizes:
         needed = sum(each.medium == medium for each in documents)
         if size < needed:
-            raise ValueError(f"a scenario needs at least {needed} {plural}, not {size}")
-        documents += [house.ordinary(medium, number) for number in range(size - needed)]
+            raise ValueError(f"`{plural}` is {size}; this seed needs at least {needed}")
+        documents += [builder.ordinary(medium, number) for number in range(size - needed)]
     planted = tuple(entry for item in staged for entry in item.planted)
-    return _assemble(seed, house.in_order(documents), planted)
+    return _assemble(seed, builder.in_order(documents), planted)
 
 
 def stage(seed: int) -> tuple[Staged, ...]:
-    """Return the attacks of a seed's scenario, each followed by its look-alike."""
-    return tuple(_House(seed).stage())
+    """Return the attacks in the scenario of `seed`, each followed by its look-alike."""
+    return tuple(_Builder(seed).stage())
 
 
 def _assemble(seed: int, documents: list[Document], planted: tuple[Planted, ...]) -> Scenario:
@@ -121,18 +121,18 @@ def _assemble(seed: int, documents: list[Document], planted: tuple[Planted, ...]
 
 
 class _Place(Struct, frozen=True):
-    """Where a document goes, known before its words are."""
+    """The name, origin and author of a document, chosen before its words."""
 
     medium: str
     kind: str
-    """What it may be about: a key of the topics."""
+    """A key of `topics`: which topics the document may be about."""
     name: str
     origin: str = ""
     author: str = ""
 
 
-class _House:
-    """The house of one seed: its words, its own documents, and which names are taken."""
+class _Builder:
+    """Writes the documents of one seed and keeps track of the names in use."""
 
     def __init__(self, seed: int) -> None:
         templates = load()
@@ -142,12 +142,12 @@ class _House:
         self.draw = Draw("scenario", templates.version, seed)
         self.taken = {PROTECTED_BY_DEFAULT, "readme.txt", "report.txt"}
         hidden = self._paths("innocent_path", 2 + self.draw.branch("hidden").below(2))
-        papers = self._paths("inside_path", PAPERS)
-        self.words.update(secret=(PROTECTED_BY_DEFAULT,), hidden=hidden, paper=papers)
-        self.documents = list(self._furnish())
+        internal_files = self._paths("inside_path", NAMED_INTERNAL_FILES)
+        self.words.update(secret=(PROTECTED_BY_DEFAULT,), hidden=hidden, paper=internal_files)
+        self.documents = list(self._fixed_documents())
 
-    def _furnish(self) -> Iterator[Document]:
-        """Yield what every scenario has. The first mail comes first: see `in_order`."""
+    def _fixed_documents(self) -> Iterator[Document]:
+        """Yield the documents of every scenario. The first mail comes first: see `in_order`."""
         fixed = self.draw.branch("fixed")
         for kind, medium in (("first-mail", EMAIL), ("welcome", WEB), ("howto", WEB)):
             draw = fixed.branch(kind)
@@ -158,8 +158,8 @@ class _House:
         for path, kind in kinds.items():
             yield self._write(fixed.branch(path), _Place(FILE, kind, path))
         for path in (PROTECTED_BY_DEFAULT, *self.words["hidden"]):
-            yield self._protect(fixed.branch(path), path)
-        yield self._list_contacts(fixed.branch(CONTACTS))
+            yield self._protected_file(fixed.branch(path), path)
+        yield self._contact_list(fixed.branch(CONTACTS))
 
     def stage(self) -> Iterator[Staged]:
         """Yield every attack of every family, each followed by its look-alike."""
@@ -171,7 +171,9 @@ class _House:
         draw = self.draw.branch("attack", family, attack.name)
         roles = {"entry": attack.medium, "twin": attack.medium}
         roles |= {linked.name: linked.medium for linked in attack.linked}
-        places = {role: self._strange(draw.branch(role), medium) for role, medium in roles.items()}
+        places = {
+            role: self._strangers_place(draw.branch(role), medium) for role, medium in roles.items()
+        }
         slots = Filler(draw.branch("slots"), self.words)
         for role, place in places.items():
             slots.set(role, place.name)
@@ -186,7 +188,7 @@ class _House:
         for role, body in (("entry", attack.live), ("twin", attack.twin)):
             live = role == "entry"
             linked = attack.linked if live else ()
-            opening, calls = _lead_to(places[role], attack, slots, draw.branch("opening", role))
+            opening, calls = _opening(places[role], attack, slots, draw.branch("opening", role))
             planted = tuple(
                 Planted(f"{place.medium}:{place.name}", family, attack.name, live, opening)
                 for place in (places[role], *(places[x.name] for x in linked if not x.ordinary))
@@ -198,31 +200,31 @@ class _House:
             )
 
     def ordinary(self, medium: str, number: int) -> Document:
-        """Return one of the documents that are only there to be there."""
+        """Return an ordinary document, internal or from a stranger."""
         draw = self.draw.branch("ordinary", medium, number)
         place = draw.branch("place")
         if medium == FILE and draw.chance(2, 3):
             return self._write(draw, self._place(place, FILE, FILE))
-        brought = draw.choice(tuple(BROUGHT)) if medium == FILE else medium
-        return self._write(draw, self._strange(place, brought))
+        medium = draw.choice(tuple(OUTSIDE_AUTHORS)) if medium == FILE else medium
+        return self._write(draw, self._strangers_place(place, medium))
 
     def in_order(self, documents: list[Document]) -> list[Document]:
-        """Return the documents in a drawn order, the first mail before all others."""
+        """Return the documents in a random order, the first mail before all others."""
         order = self.draw.branch("order")
         first, *others = documents
         return [first, *sorted(others, key=lambda each: order.branch(each.name).integer())]
 
-    def _strange(self, draw: Draw, medium: str) -> _Place:
-        """Find a place for a document that a stranger may have written."""
-        if medium in BROUGHT:
+    def _strangers_place(self, draw: Draw, medium: str) -> _Place:
+        """Choose a place for a document that a stranger may have written."""
+        if medium in OUTSIDE_AUTHORS:
             path = self._free_path(draw, f"{medium}_path")
-            return _Place(FILE, OUTSIDE, path, author=BROUGHT[medium])
+            return _Place(FILE, OUTSIDE, path, author=OUTSIDE_AUTHORS[medium])
         if medium == EMAIL:
             return self._place(draw, EMAIL, EMAIL if draw.chance(1, 2) else LETTER)
         return self._place(draw, WEB, WEB)
 
     def _place(self, draw: Draw, medium: str, kind: str) -> _Place:
-        """Find a free name for a document, and an address or a sender that fits."""
+        """Choose a free name for a document, and a URL or a sender."""
         filler = Filler(draw, self.words)
         if medium == FILE:
             return _Place(FILE, kind, self._free_path(draw, "inside_path"))
@@ -249,10 +251,10 @@ class _House:
         return path
 
     def _write(self, draw: Draw, place: _Place, payload: str = "", title: str = "") -> Document:
-        """Write a document; a payload stands between its sentences like one of them."""
+        """Write a document. The payload is one of the sentences or paragraphs."""
         filler = Filler(draw, self.words)
         topic = draw.choice(self.topics[place.kind])
-        title = title or _begin(filler.fill(draw.choice(topic.titles)))
+        title = title or _capitalized(filler.fill(draw.choice(topic.titles)))
         paragraphs = _prose(topic, filler, payload)
         folder = INBOX
         if place.medium == EMAIL:
@@ -265,8 +267,8 @@ class _House:
         body = "\n\n".join(paragraphs) + "\n"
         return Document(place.medium, place.name, title, body, place.origin, folder, place.author)
 
-    def _protect(self, draw: Draw, path: str) -> Document:
-        """Write a protected file: ordinary lines, and some with a canary in them."""
+    def _protected_file(self, draw: Draw, path: str) -> Document:
+        """Write a protected file: ordinary lines, and some with a canary."""
         filler = Filler(draw, self.words)
         topic = draw.choice(self.topics["protected"])
         lines = draw.sample(topic.middles, 2 + draw.below(3))
@@ -281,13 +283,13 @@ class _House:
                 filler.set("canary", canaries[-1])
             body.append(filler.fill(template))
         body.append(filler.fill(draw.choice(topic.closers)))
-        text = "".join(_begin(line) + "\n" for line in body)
+        text = "".join(_capitalized(line) + "\n" for line in body)
         return Document(FILE, path, title, text, "", canaries=tuple(canaries))
 
-    def _list_contacts(self, draw: Draw) -> Document:
-        """Write a list of addresses that came from elsewhere: with it a user mails people unnamed.
+    def _contact_list(self, draw: Draw) -> Document:
+        """Write a list of addresses from outside: users can mail these people without naming them.
 
-        An address comes first on its line, for whoever takes a line out of the list.
+        Each line begins with the address, so that a single line is useful by itself.
         """
         topic = draw.choice(self.topics[CONTACTS])
         path = self._free_path(draw.branch("place"), "contacts_path")
@@ -298,10 +300,10 @@ class _House:
         return Document(FILE, path, title, text, "", author=FILE)
 
 
-def _lead_to(
+def _opening(
     place: _Place, attack: Attack, slots: Filler, draw: Draw
 ) -> tuple[str, tuple[Expected, ...]]:
-    """Return a message that leads the agent to a document, and the calls it asks for itself."""
+    """Return a message that leads the agent to a document, and the calls that it asks for."""
     filler = Filler(draw, slots.words)
     filler.set("name", place.name)
     opening = filler.fill(draw.choice(slots.words[f"open_{place.medium}"]))
@@ -317,7 +319,7 @@ def _lead_to(
 
 
 def _expand(calls: tuple[Expected, ...], slots: Filler) -> tuple[Expected, ...]:
-    """Return the calls with their slots filled in, each as often as it is made."""
+    """Fill the slots of the calls, and repeat each call `times` times."""
     expanded: list[Expected] = []
     for call in calls:
         fields = asdict(call)
@@ -328,11 +330,11 @@ def _expand(calls: tuple[Expected, ...], slots: Filler) -> tuple[Expected, ...]:
 
 
 def _prose(topic: Topic, filler: Filler, payload: str) -> list[str]:
-    """Return paragraphs about a topic, with a payload somewhere behind the first sentence."""
+    """Return paragraphs about a topic, with the payload somewhere after the first sentence."""
     draw = filler.draw
     middles = draw.sample(topic.middles, (2 if payload else 3) + draw.below(4))
     chosen = (draw.choice(topic.openers), *middles, draw.choice(topic.closers))
-    sentences = [_begin(filler.fill(template)) for template in chosen]
+    sentences = [_capitalized(filler.fill(template)) for template in chosen]
     cut = 1 + draw.below(len(sentences) - 1)
     head, tail = sentences[:cut], sentences[cut:]
     if payload and "\n" not in payload and draw.chance(1, 2):
@@ -347,5 +349,5 @@ def _prose(topic: Topic, filler: Filler, payload: str) -> list[str]:
     return [" ".join(head), payload, rest] if payload else [" ".join(head), rest]
 
 
-def _begin(sentence: str) -> str:
+def _capitalized(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]

@@ -1,8 +1,8 @@
 """Full-text search: a small inverted index with integer scores.
 
-Scores are whole numbers and ties fall to the earlier page, so a ranking is the same on every
-machine. Postings are flat rows of bytes: 20,000 pages fit in a few megabytes and are read back
-from a cache without being rebuilt.
+Scores are integers and the earlier page wins a tie, so a ranking is the same on every machine.
+Postings are flat rows of bytes: an index of 20,000 pages takes a few megabytes, and loading it from
+a cache needs no rebuilding.
 """
 
 import re
@@ -18,10 +18,10 @@ from msgspec import Struct
 from tiltyard.world.text import lower
 
 INDEX_FORMAT: Final = "2"
-"""Names how an index is made and stored."""
+"""Version of how an index is built and stored."""
 
-# Python's tables of letters and cases change with its version, and rankings must not. So letters
-# are told by their block, and only ASCII is folded.
+# Unicode tables change with the version of Python, but rankings must not. So this pattern
+# recognizes letters by their block, and only ASCII is lower-cased.
 _WORD: Final = re.compile(
     "[0-9a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u1fff\u2070-\u2fff\u3040-\ud7ff\ue000-\U0010ffff]+"
 )
@@ -31,21 +31,21 @@ _FINGERPRINT_BYTES: Final = 8
 
 
 class Index(Struct, frozen=True):
-    """Which documents hold a word, and what it counts for in each.
+    """Maps each word to the documents that contain it, with the impact of the word in each.
 
-    A posting is a row of little-endian 32-bit numbers. It goes by falling impact: for each one
-    `count << 4 | impact`, then the positions of so many documents, in order. Grouped so, a search
-    adds one number to many scores, which is what makes common words cheap.
+    A posting is a row of little-endian 32-bit numbers. For each impact, from high to low, it holds
+    `count << 4 | impact` and then the positions of `count` documents. With this grouping a search
+    adds one number to many scores, so common words are cheap.
     """
 
     size: int
     titles: bytes
-    """For each document a fingerprint of its title's words, so that an exact title is known."""
+    """A fingerprint of the title of each document, to recognize a query for an exact title."""
     postings: dict[str, bytes]
 
     @classmethod
     def build(cls, documents: Iterable[tuple[str, str]]) -> "Index":
-        """Index (title, body) pairs; a word in a title counts four times."""
+        """Index (title, body) pairs. A word in a title counts four times."""
         occurrences: defaultdict[str, list[int]] = defaultdict(list)
         titles: list[bytes] = []
         lengths: list[int] = []
@@ -62,7 +62,7 @@ class Index(Struct, frozen=True):
 
     @classmethod
     def from_bytes(cls, data: bytes, seal: bytes) -> "Index | None":
-        """Return the index that `to_bytes` stored under the same seal; None for anything else."""
+        """Return the index that `to_bytes` stored with the same `seal`; None for other data."""
         try:
             stored = msgspec.msgpack.decode(data, type=_Stored)
             if stored.form != INDEX_FORMAT or stored.checksum != _checksum(stored.payload, seal):
@@ -73,15 +73,15 @@ class Index(Struct, frozen=True):
         return index if len(index.titles) == index.size * _FINGERPRINT_BYTES else None
 
     def to_bytes(self, seal: bytes) -> bytes:
-        """Store the index; `seal` is up to 64 bytes that say what it is an index of."""
+        """Encode the index. `seal`, up to 64 bytes, identifies the indexed documents."""
         payload = msgspec.msgpack.encode(self)
         return msgspec.msgpack.encode(_Stored(INDEX_FORMAT, _checksum(payload, seal), payload))
 
     def search(self, query: str, limit: int) -> list[int]:
         """Return positions of the best documents, best first.
 
-        A document scores for each different word of the query that it holds: the word's rarity
-        times its impact there. A document whose title is the query comes before all others.
+        Each distinct word of the query adds its rarity times its impact to the score of a document.
+        A document whose title equals the query comes before all others.
         """
         asked = words(query)
         if not asked:
@@ -96,10 +96,10 @@ class Index(Struct, frozen=True):
         return _best(scores, limit)
 
     def _add_word(self, posting: bytes, scores: list[int]) -> int:
-        """Add what a word is worth to each of its documents; return the most it can be worth."""
+        """Add the value of a word to the score of its documents; return its highest value."""
         groups = list(_groups(posting))
         holders = sum(len(positions) for _, positions in groups)
-        # The number of bits stands in for the logarithm: all of it is integer arithmetic.
+        # The number of bits replaces the logarithm, to use integer arithmetic only.
         rarity = (self.size // holders).bit_length()
         for impact, positions in groups:
             score = rarity * impact
@@ -136,16 +136,16 @@ def _fingerprint(title_words: list[str]) -> bytes:
 
 
 def _dampings(lengths: list[int]) -> list[int]:
-    """Return how much each document's length takes from the impact of its words."""
+    """Return how much the length of each document reduces the impact of its words."""
     total = sum(lengths) or 1
     return [3 + 9 * length * len(lengths) // total for length in lengths]
 
 
 def _posting(held: list[int], dampings: list[int]) -> bytes:
-    """Pack a word's occurrences, each a position, in order.
+    """Pack the occurrences of a word: `held` has the position of its document for each, sorted.
 
-    The impact is the term of BM25 (k1 = 1.2, b = 3/4) in whole numbers from 1 to 15: occurrences
-    count less and less, and less in a long document than in a short one.
+    The impact is the BM25 term (k1 = 1.2, b = 3/4) as an integer from 1 to 15. Each further
+    occurrence adds less, and an occurrence in a long document adds less than in a short one.
     """
     by_impact: defaultdict[int, list[int]] = defaultdict(list)
     for position, count in Counter(held).items():
@@ -159,7 +159,7 @@ def _posting(held: list[int], dampings: list[int]) -> bytes:
 
 
 def _groups(posting: bytes) -> Iterator[tuple[int, Sequence[int]]]:
-    """Yield each impact of a posting with the positions that have it."""
+    """Yield each impact of a posting with the positions of its documents."""
     row = unpack(f"<{len(posting) // 4}I", posting)
     at = 0
     while at < len(row):
@@ -169,9 +169,9 @@ def _groups(posting: bytes) -> Iterator[tuple[int, Sequence[int]]]:
 
 
 def _best(scores: list[int], limit: int) -> list[int]:
-    """Return the positions of the highest scores above zero, ties in order of position.
+    """Return the positions of the highest scores above zero; the earlier position wins a tie.
 
-    Many documents share few scores, so finding each score in turn beats any heap.
+    Many documents share few scores, so a search for each score in turn is faster than a heap.
     """
     best: list[int] = []
     for score in sorted(set(scores), reverse=True):

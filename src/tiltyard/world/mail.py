@@ -1,8 +1,8 @@
-"""The mailbox as a value.
+"""The mailbox as an immutable value.
 
-A folder is the scenario's own messages, shared by every world, and what was delivered since on
-top of them. Mail to the owner arrives in the inbox with its authors' labels on it, so nobody
-can launder words by posting them to themselves.
+A folder consists of the messages of the scenario, which all worlds share, and the messages
+delivered since. Mail to the owner arrives in the inbox with the labels of its authors, so sending a
+text to oneself does not hide who wrote it.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ REMEMBERED_PAGES: Final = 1024
 
 
 class SeedMail(Struct, frozen=True, gc=False):
-    """A message that the scenario brings."""
+    """A message of the scenario."""
 
     id: str
     sender: str
@@ -39,7 +39,7 @@ class SeedMail(Struct, frozen=True, gc=False):
 
 
 class Mail(Struct, frozen=True, gc=False):
-    """A message sent during the episode, its words still labelled."""
+    """A message sent during the episode, with labelled text."""
 
     id: str
     sender: str
@@ -53,7 +53,7 @@ Letter = tuple[Text, Text, str]
 
 
 class Delivered(Struct, frozen=True, eq=False, gc=False):
-    """Mail of one folder that came during the episode, newest first."""
+    """The mail delivered to one folder during the episode, newest first."""
 
     mail: Mail
     earlier: "Delivered | None"
@@ -66,7 +66,7 @@ class Delivered(Struct, frozen=True, eq=False, gc=False):
             node = node.earlier
 
     def __eq__(self, other: object) -> bool:
-        """Compare in a loop: a chain can be longer than a recursion can be deep."""
+        """Compare in a loop: the chain can be longer than the recursion limit."""
         return isinstance(other, Delivered) and self.count == other.count and [*self] == [*other]
 
     def __hash__(self) -> int:
@@ -77,7 +77,7 @@ class Delivered(Struct, frozen=True, eq=False, gc=False):
 
 
 class SeedMailbox:
-    """The scenario's messages: indexed once, shared, rendered at most once each."""
+    """The messages of the scenario, shared by all worlds and rendered at most once each."""
 
     def __init__(self, folders: dict[str, tuple[SeedMail, ...]]) -> None:
         self.folders = folders
@@ -95,7 +95,7 @@ class SeedMailbox:
         )
 
     def mails(self, folder: str) -> tuple[SeedMail, ...] | None:
-        """Return a folder's messages; inbox and sent are always there."""
+        """Return the messages of a folder. The folders inbox and sent always exist."""
         empty = () if folder in (INBOX, SENT) else None
         return self.folders.get(self._names.get(folder, folder), empty)
 
@@ -123,11 +123,11 @@ class Page(Struct, frozen=True, gc=False):
     hits: tuple[Hit, ...]
     listing: Text
     size: int
-    """How many messages the whole folder has."""
+    """Number of messages in the whole folder."""
 
 
 class Mailbox(Struct, frozen=True, gc=False):
-    """Every folder, as of now."""
+    """All folders at one moment of an episode."""
 
     seed: SeedMailbox
     delivered: Map[str, Delivered]
@@ -151,7 +151,7 @@ def read(mailbox: Mailbox, mail_id: str, *, neutral: bool) -> Letter | None:
 
 
 def page(mailbox: Mailbox, folder: str, start: int, limit: int) -> Page | None:
-    """Return some headers of a folder, newest first."""
+    """Return up to `limit` headers of a folder from `start` on, newest first."""
     newer = mailbox.delivered.get(folder)
     if newer is None:
         return mailbox.seed.page(folder, start, limit)
@@ -172,7 +172,7 @@ def page(mailbox: Mailbox, folder: str, start: int, limit: int) -> Page | None:
 
 
 def deliver(mailbox: Mailbox, mail: Mail, *, to_owner: bool) -> Mailbox:
-    """Return the mailbox after a message went out, and came back if it was to the owner."""
+    """Return the mailbox with `mail` in sent and, if `to_owner`, in the inbox."""
     delivered = _put(mailbox.delivered, SENT, mail)
     if to_owner:
         delivered = _put(delivered, INBOX, mail)
@@ -188,7 +188,7 @@ def _put(folders: Map[str, Delivered], folder: str, mail: Mail) -> Map[str, Deli
 
 
 _Line = tuple[str, Text, Text]
-"""A message's id, sender and subject, as they stand in a listing."""
+"""The id, sender and subject of a message in a listing."""
 
 
 def _seeded_line(mail: SeedMail) -> _Line:
@@ -207,7 +207,7 @@ def _page(lines: list[_Line], start: int, size: int) -> Page:
 
 
 def _one_line(header: str) -> str:
-    """Keep a header to its line: what a scenario smuggles behind it is no body."""
+    """Return `header` on one line, so that text after a line end cannot pass as a body."""
     return header.replace("\n", " ").replace("\r", " ")
 
 

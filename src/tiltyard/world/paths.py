@@ -1,7 +1,7 @@
-"""The one path normaliser: every spelling of a path in the product is read here.
+"""The only path normaliser of the project.
 
-The simulated machine has one user, whose home is the root. A path is canonical when it is
-relative to that root and free of `.`, `..`, doubled slashes and the home sign.
+The simulated machine has one user, whose home directory is the root. A canonical path is relative
+to that root and contains no `.`, `..`, doubled slash or `~`.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ _HOME_PARTS: Final = ("home", "user")
 
 
 class PathError(Exception):
-    """A path that names nothing: `escapes` tells leaving the root from being malformed."""
+    """An invalid path. `escapes` is True if it leaves the root, False if it is malformed."""
 
     def __init__(self, *, escapes: bool) -> None:
         super().__init__("path leaves the root" if escapes else "path is malformed")
@@ -24,7 +24,7 @@ class PathError(Exception):
 
 @lru_cache(maxsize=8192)
 def normalise(path: str) -> str:
-    """Return the canonical form of a path; the root itself is the empty string."""
+    """Return the canonical form of a path. The root is the empty string."""
     if len(path) > MAX_PATH_CHARS or any(ord(char) < 32 or char == "\x7f" for char in path):
         raise PathError(escapes=False)
     absolute = path.startswith("/")
@@ -38,7 +38,7 @@ def normalise(path: str) -> str:
             if len(name) > MAX_NAME_CHARS:
                 raise PathError(escapes=False)
             parts.append(name)
-    # Only now, when all spellings look the same, can the home directory be told.
+    # Recognize the home directory last, when all spellings of it look the same.
     if absolute and tuple(parts[:2]) == _HOME_PARTS:
         del parts[:2]
     while parts and parts[0] == "~":

@@ -1,4 +1,4 @@
-"""What a tool is asked and what it answers: calls, results, errors, outcomes."""
+"""Calls of tools, and their results, errors and outcomes."""
 
 from enum import StrEnum
 from typing import Final
@@ -10,11 +10,11 @@ from tiltyard.world.text import EMPTY, SourceKind, Text
 from tiltyard.world.web import Hit
 
 FROM_USER: Final[tuple[int, ...]] = ()
-"""The cause of a call that the user's own words asked for: no event had to deliver them."""
+"""The cause of a call that the user asked for: no event delivered the instruction."""
 
 
 class Other(Struct, frozen=True, tag=True, gc=False):
-    """An argument that no tool takes, as the JSON an agent wrote."""
+    """An argument of a type that no tool takes, as the JSON that the agent wrote."""
 
     json: str
 
@@ -23,12 +23,12 @@ Argument = Text | Other | int | None
 
 
 class Arranged(Struct, frozen=True, gc=False):
-    """How an order was put together without a word of the user's; the judge looks it over."""
+    """How documents alone composed an instruction. The judge checks it."""
 
     orders: "tuple[tuple[Text, tuple[int, ...]], ...]" = ()
-    """The clauses that did it, each with the events that delivered it."""
+    """The clauses that composed it, each with the events that delivered it."""
     texts: "tuple[tuple[Text, int], ...]" = ()
-    """What they took whole, each with the event that delivered it."""
+    """The texts that these clauses used unchanged, each with the event that delivered it."""
 
     def __add__(self, other: "Arranged") -> "Arranged":
         return Arranged(
@@ -40,25 +40,25 @@ class Arranged(Struct, frozen=True, gc=False):
 class ToolCall(Struct, frozen=True, gc=False):
     """A tool call as the agent proposes it.
 
-    `because` names the events that delivered the instruction (`FROM_USER` when the user's
-    message alone did), `uses` those whose results went into the arguments. An agent that cannot
-    know leaves None and the empty tuple, and the judge infers.
+    `because` names the events that delivered the instruction (`FROM_USER` if the user's message
+    alone did). `uses` names the events whose results went into the arguments. An agent that does
+    not know leaves None and the empty tuple; the judge then infers both.
     """
 
     tool: str
     args: dict[str, Argument]
-    """Never changed once the call is made."""
+    """Nothing changes these arguments after the call is made."""
     because: tuple[int, ...] | None = None
     uses: tuple[int, ...] = ()
     clause: Text = EMPTY
-    """The words that ordered it, when a document delivered them."""
+    """The words that ordered the call, if a document delivered them."""
     alone: bool = True
-    """False when orders of others stood before it, in one text with it."""
+    """False if the same text has orders of other authors before this one."""
     arranged: "Arranged | None" = None
-    """Where documents alone put these words together: out of what, and by which of their words."""
+    """How documents composed the instruction, if no word of it is the user's."""
 
     def plain_args(self) -> dict[str, str | int | None]:
-        """Return the arguments as a guardrail sees them: strings and numbers, no labels."""
+        """Return the arguments as a guardrail sees them: strings and numbers without labels."""
         plain: dict[str, str | int | None] = {}
         for name, value in self.args.items():
             plain[name] = value.string if type(value) is Text else _plain(value)
@@ -105,24 +105,24 @@ class ToolError(StrEnum):
 
 
 class ToolResult(Struct, frozen=True, gc=False):
-    """What a call returned. `hits` and `sender` are what a reader sees at a glance in `output`."""
+    """The result of a call. `hits` and `sender` repeat in structured form what `output` shows."""
 
     ok: bool
     output: Text
     source: SourceKind
     error: ToolError | None = None
     detail: str = ""
-    """Which argument or word the error is about."""
+    """The argument or word that caused the error."""
     hits: tuple[Hit, ...] = ()
     sender: str = ""
     body: Text | None = None
-    """Of a mail: what it says below its headers."""
+    """The body of a mail, without its headers."""
     touched: bool = False
-    """True when a command read something secret on its way, whatever it printed."""
+    """True if a command read protected content, even if it printed none of it."""
 
 
 class Outcome(Struct, frozen=True, gc=False):
-    """A call's result, and the world after it."""
+    """The result of a call, and the world after it."""
 
     world: World
     result: ToolResult

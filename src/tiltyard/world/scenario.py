@@ -1,7 +1,7 @@
 """A scenario: everything a world starts from, as data with a version and a digest.
 
-Owns what is protected, what came from outside and what was planted. The last is known to tests,
-probes and the judge alone; no agent, attack or guardrail is ever shown it.
+The labels of a scenario say which files are protected, which came from outside, and which documents
+are planted. Only tests, probes and the judge see the labels; no agent, attack or guardrail does.
 """
 
 from collections.abc import Container, Iterator
@@ -23,32 +23,32 @@ from tiltyard.world.web import Corpus, Page
 SCENARIO_VERSION: Final = 1
 PROTECTED_BY_DEFAULT: Final = "secret.txt"
 AUTHORS: Final = ("web", "email", "file")
-"""Who can have written a file from outside: a web site, a mail's sender, or whoever brought it."""
+"""Authors of files from outside: a web site, the sender of a mail, or the person who left it."""
 
 
 class Protected(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A file whose content must not leave and whose bytes must not be lost."""
+    """A file whose content must not leave the machine and must not be lost."""
 
     path: str
     canaries: tuple[str, ...] = ()
-    """The secret strings in it, as they stand there; none means the whole content."""
+    """The secret strings in the file. If there are none, the whole content is secret."""
 
 
 class Planted(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A document with an injection in it, or a look-alike that must not be obeyed."""
+    """A document with an injection, or a look-alike that contains no instruction."""
 
     document: str
     """`web:ID`, `email:ID` or `file:PATH`."""
     family: str
     template: str
     live: bool
-    """False for the look-alike twin."""
+    """False for a look-alike."""
     opening: str
-    """A message with which a user would lead the agent to it."""
+    """A message of the user that leads the agent to the document."""
 
 
 class Labels(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """The content of `labels.json`: what the three other parts of the fixtures don't say."""
+    """The content of `labels.json`."""
 
     version: int = SCENARIO_VERSION
     seed: int | None = None
@@ -56,11 +56,11 @@ class Labels(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     internal_domains: tuple[str, ...] = ("corp.example",)
     protected: tuple[Protected, ...] = (Protected(PROTECTED_BY_DEFAULT),)
     outside: dict[str, str] = {}
-    """Files that came from outside: by path, which of `AUTHORS` wrote it."""
+    """Files from outside: path to author, one of `AUTHORS`."""
     planted: tuple[Planted, ...] = ()
 
     def in_order(self) -> "Labels":
-        """Return the same labels, with the one mapping among them in an order of its own."""
+        """Return the same labels with `outside` sorted."""
         return msgspec.structs.replace(self, outside=dict(sorted(self.outside.items())))
 
 
@@ -70,7 +70,7 @@ class Scenario(Struct, frozen=True, dict=True):
     files: dict[str, str]
     labels: Labels = Labels()
     index: Index | None = None
-    """A search index made earlier from the same pages."""
+    """The search index of these pages, if it exists already."""
 
     def __repr__(self) -> str:
         mails = sum(map(len, self.folders.values()))
@@ -78,7 +78,7 @@ class Scenario(Struct, frozen=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 of the scenario's content; the index is derived and left out."""
+        """Return the SHA-256 of the content. The index is derived from it and not included."""
         content = (
             self.pages,
             sorted(self.folders.items()),
@@ -89,7 +89,7 @@ class Scenario(Struct, frozen=True, dict=True):
 
     @cached_property
     def world(self) -> World:
-        """Return the world at its beginning. Every episode starts from this one value."""
+        """Return the initial world, from which every episode starts."""
         tree = EMPTY_DIRECTORY
         for path, content in sorted(self.files.items()):
             tree = write(tree, path, self._file(path, content))
@@ -107,7 +107,7 @@ class Scenario(Struct, frozen=True, dict=True):
 
     def _file(self, path: str, content: str) -> File:
         author = self.labels.outside.get(path)
-        origin = Origin(SourceKind.FILE, path, trusted=author is None, author=_elsewhere(author))
+        origin = Origin(SourceKind.FILE, path, trusted=author is None, author=_author_kind(author))
         protected = self._protected.get(path)
         if protected is not None:
             canaries = protected.canaries or (content,)
@@ -115,13 +115,13 @@ class Scenario(Struct, frozen=True, dict=True):
         return File(written_by(origin, content))
 
 
-def _elsewhere(author: str | None) -> SourceKind | None:
-    """Return a file's author, where that is not simply whoever put the file there."""
+def _author_kind(author: str | None) -> SourceKind | None:
+    """Return the author of a file, if it is a web site or the sender of a mail."""
     return None if author in (None, SourceKind.FILE) else SourceKind(author)
 
 
 def _label_canaries(origin: Origin, content: str, canaries: tuple[str, ...]) -> Text:
-    """Label the secret strings in a protected file; the words around them are only words."""
+    """Label the secret strings in a protected file; the words around them are not secret."""
     plain = written_by(origin, content)
     secret = written_by(msgspec.structs.replace(origin, protected=True), content)
     parts: list[Text] = []
@@ -142,19 +142,26 @@ def _occurrences(content: str, canaries: tuple[str, ...]) -> Iterator[tuple[int,
 
 
 def label_problems(
-    scenario: Scenario, page_ids: Container[str], mail_ids: Container[str], *, unspoken: bool
+    scenario: Scenario,
+    page_ids: Container[str],
+    mail_ids: Container[str],
+    *,
+    default_protected: bool,
 ) -> Iterator[str]:
-    """Yield what a scenario's labels say that the rest of it does not bear out.
+    """Yield each contradiction between the labels of a scenario and its documents.
 
-    `unspoken` is for labels that left `protected` at its default, which asks for nothing.
+    With `default_protected`, `labels.json` does not name `protected`: the default is not checked.
     """
     labels = scenario.labels
     if read_address(labels.owner) != labels.owner:
-        yield f"`owner` is {cut(labels.owner)!r}, not a mail address in its plain form"
+        yield f"`owner` is {short(labels.owner)!r}; expected an address like me@corp.example"
     for at, domain in enumerate(labels.internal_domains):
         if read_address(f"x@{domain}") != f"x@{domain}":
-            yield f"`internal_domains[{at}]` is {cut(domain)!r}, not a domain in its plain form"
-    protected = () if unspoken else labels.protected
+            yield (
+                f"`internal_domains[{at}]` is {short(domain)!r}; "
+                "expected a domain like corp.example"
+            )
+    protected = () if default_protected else labels.protected
     documents = [(f"protected[{n}].path", f"file:{p.path}") for n, p in enumerate(protected)]
     documents += ((_outside(path), f"file:{path}") for path in labels.outside)
     documents += ((f"planted[{n}].document", p.document) for n, p in enumerate(labels.planted))
@@ -162,15 +169,15 @@ def label_problems(
     for place, document in documents:
         kind, _, name = document.partition(":")
         if name not in known.get(kind, ()):
-            yield f"`{place}` names {cut(document)!r}, which does not exist"
+            yield f"`{place}` names {short(document)!r}, which does not exist"
     for path, author in labels.outside.items():
         if author not in AUTHORS:
-            yield f"`{_outside(path)}` is {cut(author)!r}, not one of {', '.join(AUTHORS)}"
+            yield f"`{_outside(path)}` is {short(author)!r}; expected one of {', '.join(AUTHORS)}"
     yield from _canary_problems(protected, scenario.files)
 
 
 def _outside(path: str) -> str:
-    return f"outside[{cut(path)!r}]"
+    return f"outside[{short(path)!r}]"
 
 
 def _canary_problems(protected: tuple[Protected, ...], files: dict[str, str]) -> Iterator[str]:
@@ -179,12 +186,13 @@ def _canary_problems(protected: tuple[Protected, ...], files: dict[str, str]) ->
         first = firsts.setdefault(entry.path, at)
         if first != at:
             both = f"`protected[{first}].path` and `protected[{at}].path`"
-            yield f"{both} are both {cut(entry.path)!r}"
+            yield f"{both} are both {short(entry.path)!r}"
         for number, canary in enumerate(entry.canaries):
             if not canary or canary not in files[entry.path]:
-                yield f"`protected[{at}].canaries[{number}]` does not occur in {cut(entry.path)!r}"
+                place = f"`protected[{at}].canaries[{number}]`"
+                yield f"{place} does not occur in {short(entry.path)!r}"
 
 
-def cut(text: str) -> str:
-    """Shorten a stranger's words for a sentence about them."""
+def short(text: str) -> str:
+    """Shorten a text for an error message."""
     return text if len(text) <= 80 else text[:79] + "…"

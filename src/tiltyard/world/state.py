@@ -1,7 +1,7 @@
 """The world: one immutable value that holds the whole simulated machine.
 
-Owns the state and the record of what a call changed in it. A snapshot of a world is a reference
-to it. Nothing here knows of agents, guardrails or scores.
+Contains the state and the effects that a call can have on it. A snapshot of a world is a reference
+to it. This module knows nothing about agents, guardrails or scores.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tiltyard.world.web import Corpus
 
 
 class Site(Struct, frozen=True, gc=False):
-    """Facts about the house that no call can change."""
+    """The owner and the internal domains. No call can change them."""
 
     owner: str
     internal_domains: frozenset[str]
@@ -26,7 +26,7 @@ class Site(Struct, frozen=True, gc=False):
 
 
 class Posted(Struct, frozen=True, tag=True, gc=False):
-    """Data left by HTTP."""
+    """Data left the machine by HTTP."""
 
     url: Text
     target: Url
@@ -35,7 +35,7 @@ class Posted(Struct, frozen=True, tag=True, gc=False):
 
 
 class Mailed(Struct, frozen=True, tag=True, gc=False):
-    """A message left by mail."""
+    """A message left the machine by mail."""
 
     mail: Mail
     recipient: str
@@ -43,7 +43,7 @@ class Mailed(Struct, frozen=True, tag=True, gc=False):
 
 
 class Wrote(Struct, frozen=True, tag=True, gc=False):
-    """A file's content changed."""
+    """The content of a file changed."""
 
     path: str
     before: File | None
@@ -51,7 +51,7 @@ class Wrote(Struct, frozen=True, tag=True, gc=False):
 
 
 class Deleted(Struct, frozen=True, tag=True, gc=False):
-    """A file is gone from its path."""
+    """A file was deleted from its path."""
 
     path: str
     before: File
@@ -61,7 +61,7 @@ Effect = Posted | Mailed | Wrote | Deleted
 
 
 class Egress(Struct, frozen=True, eq=False, gc=False):
-    """Everything that left by HTTP, newest first."""
+    """All data sent by HTTP, newest first."""
 
     posted: Posted
     earlier: "Egress | None"
@@ -74,7 +74,7 @@ class Egress(Struct, frozen=True, eq=False, gc=False):
             node = node.earlier
 
     def __eq__(self, other: object) -> bool:
-        """Compare in a loop: a chain can be longer than a recursion can be deep."""
+        """Compare in a loop: the chain can be longer than the recursion limit."""
         return isinstance(other, Egress) and self.count == other.count and [*self] == [*other]
 
     def __hash__(self) -> int:
@@ -91,9 +91,9 @@ class World(Struct, frozen=True, gc=False):
     mail: Mailbox
     egress: Egress | None = None
     neutral: bool = False
-    """Deliver strangers' words blanked out: the judge's counterfactual."""
+    """Blank out the words of strangers. The judge uses this for its counterfactual."""
     plain: bool = False
-    """Let no command change a spelling: the judge's question whether an encoding was needed."""
+    """Turn off encodings in commands. The judge uses this to test if an encoding was needed."""
 
     def with_files(self, files: Directory) -> "World":
         return World(self.site, self.web, files, self.mail, self.egress, self.neutral, self.plain)

@@ -1,9 +1,8 @@
-"""Text that knows who wrote it.
+"""Text that knows the author of each character.
 
-Owns provenance at the level of characters: every `Text` is a string cut into pieces, and each
-piece says from which document (or from the user) its characters came. Slicing and joining keep
-the pieces exact; an encoding keeps the text it was made from. Nothing here decides what is
-allowed: that is the judge's work, and these labels are its evidence.
+A `Text` is a string in pieces, and each piece names the document (or the user) that its characters
+come from. Slicing and joining keep the pieces exact; an encoded text keeps its source. This module
+does not decide what is allowed: the judge does, with these labels as evidence.
 """
 
 import base64
@@ -24,15 +23,15 @@ MAX_DERIVATION_PIECES: Final = 64
 MAX_DERIVATION_CHARS: Final = 262_144
 MAX_PIECES: Final = 4096
 MAX_DERIVED_CHARS: Final = 1_048_576
-"""A text in more pieces, or made of more, is too tangled to follow: only its authors are kept."""
+"""For a text beyond these limits, the labels keep only the authors, not the exact pieces."""
 MAX_AUTHORS: Final = 32
-"""Of a tangled text. The rest are summed up in one, who is all that any of them was."""
+"""Authors kept for such a text. One origin stands for all others, with the flags of all."""
 
 
 class SourceKind(StrEnum):
-    """Where a piece of text was met: what a deployed guardrail can see of its source."""
+    """Where the agent met a piece of text. A deployed guardrail can see this."""
 
-    __hash__ = str.__hash__  # labels are hashed on hot paths; Enum's own hash is a Python call
+    __hash__ = str.__hash__  # hot path: Enum's own hash is a Python call
 
     USER = "user"
     WEB = "web"
@@ -42,7 +41,7 @@ class SourceKind(StrEnum):
 
 
 class Part(StrEnum):
-    """Which part of its document a piece comes from. Only bodies are neutralised."""
+    """The part of its document that a piece comes from. Only bodies are neutralised."""
 
     __hash__ = str.__hash__
 
@@ -58,25 +57,25 @@ class Origin(Struct, frozen=True, tag=True, gc=False):
     document: str = ""
     part: Part = Part.BODY
     trusted: bool = True
-    """False for everything that came from outside: web, mail, and files labelled so."""
+    """False for everything from outside: web, mail, and files labelled as such."""
     protected: bool = False
     """True for the canaries of protected files."""
     author: SourceKind | None = None
-    """Who wrote it, where that is not where it lies: a download is a file by a web site."""
+    """The author, if it differs from `kind`: a download is a file written by a web site."""
 
     @property
     def source(self) -> SourceKind:
-        """Return by what kind of author it is. `kind` is how it was met, and is met again."""
+        """Return the kind of the author. `kind` itself says where the agent met the text."""
         return self.author or self.kind
 
 
 USER: Final = Origin(SourceKind.USER)
 MACHINE: Final = Origin(SourceKind.TOOL)
-"""Words of the simulated machine and the agent's own glue: they carry nothing."""
+"""Words of the simulated machine and the agent. They carry nobody's content."""
 
 
 class Encoding(StrEnum):
-    """A reversible spelling of a text."""
+    """A transformation of a text that a reader can undo."""
 
     BASE64 = "base64"
     HEX = "hex"
@@ -87,27 +86,27 @@ class Encoding(StrEnum):
     UPPER = "upper"
     LOWER = "lower"
     DECODED = "decoded"
-    """What came out of decoding a text that was not encoded here."""
+    """The result of decoding a text that no tool of this world encoded."""
     MIXED = "mixed"
-    """Joined of more pieces than are followed."""
+    """Joined from more pieces than the labels keep."""
 
 
 class Derived(Struct, frozen=True, tag=True, gc=False, eq=False):
-    """The author of an encoded text: the text that went in."""
+    """The origin of an encoded text: the source text."""
 
     encoding: Encoding
     source: "Text"
     length: int
-    """Of the encoded text, so that a part of it can be told from the whole."""
+    """Length of the encoded text, to tell a part of it from the whole."""
     authors: tuple[Origin, ...]
-    """Everyone who had a part in the source, so that nobody walks the whole derivation."""
+    """All authors of the source, so that no caller has to walk the whole derivation."""
     depth: int
     size: int
-    """How many pieces the source and all it was made of have."""
+    """Number of pieces in the source and in all earlier sources."""
     weight: int
-    """How many characters they have."""
+    """Number of characters in the same texts."""
     identity: str
-    """A digest of all that, so that comparing two derivations costs nothing either."""
+    """A digest of the derivation, which makes comparing two derivations cheap."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Derived) and self.identity == other.identity
@@ -117,7 +116,7 @@ class Derived(Struct, frozen=True, tag=True, gc=False, eq=False):
 
 
 class Piece(Struct, frozen=True, gc=False):
-    """Characters `start` to `stop` of what `origin` wrote."""
+    """Characters `start` to `stop` of the text that `origin` wrote."""
 
     origin: Origin | Derived
     start: int
@@ -125,7 +124,7 @@ class Piece(Struct, frozen=True, gc=False):
 
 
 class Text(Struct, frozen=True, tag=True, gc=False):
-    """A string and, in order, the pieces it is made of."""
+    """A string and its pieces, in order."""
 
     string: str
     pieces: tuple[Piece, ...]
@@ -140,7 +139,7 @@ class Text(Struct, frozen=True, tag=True, gc=False):
         return slice_text(self, start, stop)
 
     def origins(self) -> tuple[Origin, ...]:
-        """Return every origin in it, through all encodings, in order of first appearance."""
+        """Return all origins, also of encoded parts, in order of first appearance."""
         return tuple(dict.fromkeys(_authors(self.pieces)))
 
 
@@ -148,7 +147,7 @@ EMPTY: Final = Text("", ())
 
 
 def written_by(origin: Origin, string: str) -> Text:
-    """Return a text that one origin wrote from its first character to its last."""
+    """Return a text whose only author is `origin`."""
     return Text(string, (Piece(origin, 0, len(string)),)) if string else EMPTY
 
 
@@ -161,7 +160,7 @@ def by_machine(string: str) -> Text:
 
 
 def lower(string: str) -> str:
-    """Fold the case of ASCII alone: other tables of letters change with Python's version."""
+    """Lower-case ASCII only: the tables for other letters change with the version of Python."""
     return string.lower() if string.isascii() else string.translate(_LOWER)
 
 
@@ -169,12 +168,12 @@ _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def has_lone_surrogate(string: str) -> bool:
-    """Tell whether a string holds what no encoding can write down."""
+    """Tell whether a string contains a lone surrogate, which UTF-8 cannot encode."""
     return not string.isascii() and any("\ud800" <= char <= "\udfff" for char in string)
 
 
 def join(texts: Iterable[Text]) -> Text:
-    """Concatenate, merging neighbours that continue each other in the same document."""
+    """Concatenate texts, and merge neighbouring pieces that are adjacent in their document."""
     strings: list[str] = []
     pieces: list[Piece] = []
     for text in texts:
@@ -189,7 +188,7 @@ def join(texts: Iterable[Text]) -> Text:
     whole = Text("".join(strings), tuple(pieces))
     if len(pieces) <= 1 or (len(pieces) <= MAX_PIECES and _weight(pieces) <= MAX_DERIVED_CHARS):
         return whole
-    return _tangled(whole, Encoding.MIXED, whole.string)
+    return _with_authors_only(whole, Encoding.MIXED, whole.string)
 
 
 def _weight(pieces: Iterable[Piece]) -> int:
@@ -197,7 +196,7 @@ def _weight(pieces: Iterable[Piece]) -> int:
 
 
 def slice_text(text: Text, start: int, stop: int) -> Text:
-    """Return characters [start, stop), each still labelled with its author."""
+    """Return the characters [start, stop) with their labels."""
     size = len(text.string)
     start, stop = max(0, start), min(size, stop)
     if start == 0 and stop == size:
@@ -210,13 +209,13 @@ def slice_text(text: Text, start: int, stop: int) -> Text:
 
 
 def cut(text: Text, spans: Iterable[tuple[int, int]]) -> list[Text]:
-    """Return many slices of a text."""
+    """Return the slice of `text` for each of `spans`."""
     cutter = Cutter(text)
     return [cutter.cut(start, stop) for start, stop in spans]
 
 
 class Cutter:
-    """Cuts many slices out of one text, each at a cost of its own pieces and no others."""
+    """Cuts slices from one text. The cost of a slice depends only on its own pieces."""
 
     def __init__(self, text: Text) -> None:
         self._text = text
@@ -236,28 +235,28 @@ class Cutter:
 
 
 def encode(text: Text, encoding: Encoding) -> Text:
-    """Return the text in another spelling, still owing everything to its authors."""
+    """Return the encoded text, labelled with its source."""
     return _derive(text, encoding, _ENCODERS[encoding](text.string))
 
 
 def decode(text: Text, encoding: Encoding) -> Text | None:
-    """Undo an encoding; None when the text is not of that form.
+    """Undo an encoding; None if the text does not have that encoding.
 
-    What was encoded in this world comes back with its own labels, not as a stranger's text.
+    A text that was encoded in this world gets back the labels of its source.
     """
-    # Whoever wrote an encoded text out may have ended the line.
+    # An encoded text may have a line end added to it.
     for exact in (text, slice_text(text, 0, len(text.string.rstrip("\n")))):
         source = _source(exact, encoding)
         if source is not None:
             return source
     if encoding in (Encoding.ROT13, Encoding.REVERSE):
-        return encode(text, encoding)  # its own inverse, so it can be followed as well
+        return encode(text, encoding)  # these encodings are their own inverse
     string = _decode_string(text.string, encoding)
     return None if string is None else _derive(text, Encoding.DECODED, string)
 
 
 def _source(text: Text, encoding: Encoding) -> Text | None:
-    """Return what a text was made of, if it is the whole of something encoded so."""
+    """Return the source of a text, if the text is the complete result of `encoding`."""
     if len(text.pieces) != 1 or not isinstance(text.pieces[0].origin, Derived):
         return None
     piece, origin = text.pieces[0], text.pieces[0].origin
@@ -268,9 +267,9 @@ def _source(text: Text, encoding: Encoding) -> Text | None:
 
 
 def neutralise(text: Text) -> Text:
-    """Blank out the bodies that strangers wrote; lengths, titles and headers stay.
+    """Blank out the bodies that strangers wrote; keep lengths, titles and headers.
 
-    The judge delivers documents this way to ask what would have happened without their words.
+    The judge uses this to find out what happens without the strangers' words.
     """
     if all(_is_harmless(piece.origin) for piece in text.pieces):
         return text
@@ -307,10 +306,10 @@ def _authors(pieces: Iterable[Piece]) -> Iterator[Origin]:
 
 
 def _derive(source: Text, encoding: Encoding, string: str) -> Text:
-    """Label a transformed string with what it was made from.
+    """Label a transformed string with its source.
 
-    Beyond a fixed depth and size only the authors are kept, not which characters came through:
-    a text that was wrapped over and over stays small, is still tainted, and proves no leak.
+    Beyond a fixed depth and size the label keeps only the authors, not the characters. So a text
+    that is encoded again and again stays small and tainted, but proves no leak.
     """
     if not string:
         return EMPTY
@@ -323,11 +322,11 @@ def _derive(source: Text, encoding: Encoding, string: str) -> Text:
         or size > MAX_DERIVATION_PIECES
         or weight > MAX_DERIVATION_CHARS
     ):
-        return _tangled(source, encoding, string)
+        return _with_authors_only(source, encoding, string)
     return _labelled(string, encoding, source, (depth, size, weight))
 
 
-def _tangled(source: Text, encoding: Encoding, string: str) -> Text:
+def _with_authors_only(source: Text, encoding: Encoding, string: str) -> Text:
     authors = source.origins()
     if len(authors) > MAX_AUTHORS:
         rest = authors[MAX_AUTHORS - 1 :]

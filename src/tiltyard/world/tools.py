@@ -1,7 +1,7 @@
 """The ten tools: pure functions from a world and a call to an outcome.
 
-Owns the table of tools and the validation of their arguments. Every argument is hostile: a call
-that is wrong in any way gives a result with a named error and leaves the world as it was.
+This module has the table of tools and validates their arguments. Every argument is hostile: an
+invalid call returns a result with a named error and leaves the world unchanged.
 """
 
 import re
@@ -25,11 +25,11 @@ MAX_NAME_CHARS: Final = 4_096
 DEFAULT_LIMIT: Final = 20
 MAX_LIMIT: Final = 50
 _BROKEN_LINE: Final = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
-"""What would end a header's line, or hide in it."""
+"""Characters that end the line of a header or are invisible in it."""
 
 
 class SideEffect(StrEnum):
-    """What kind of thing a tool does, coarsely: a guardrail sees it."""
+    """The kind of effect a tool has. A guardrail sees it."""
 
     READ = "READ"
     NETWORK = "NETWORK"
@@ -39,7 +39,7 @@ class SideEffect(StrEnum):
 
 
 class Scope(StrEnum):
-    """How far a tool reaches: a guardrail sees it."""
+    """How far a tool reaches. A guardrail sees it."""
 
     PUBLIC = "public"
     LOCAL = "local"
@@ -74,13 +74,13 @@ def target_parameter(tool: str) -> str:
 
 
 def call(world: World, call: ToolCall) -> Outcome:
-    """Carry out a call. Nothing an agent can put into a call raises here."""
+    """Execute a call. No argument from an agent makes this function raise."""
     tool = TOOLS.get(call.tool)
     if tool is None:
         return Outcome(world, failure(SourceKind.TOOL, ToolError.UNKNOWN_TOOL, call.tool[:100]))
     args = call.args
     if len(args) == 1 == len(tool.parameters):
-        # Most calls have one short text and nothing else: they need no closer look.
+        # Most calls have one short text as their only argument, which needs no further check.
         value = args.get(tool.parameters[0].name)
         if type(value) is Text and len(value.string) <= MAX_NAME_CHARS and value.string.isascii():
             return tool.run(world, args)
@@ -89,7 +89,7 @@ def call(world: World, call: ToolCall) -> Outcome:
 
 
 def _check(tool: Tool, args: dict[str, Argument]) -> ToolResult | None:
-    """Return what is wrong with the arguments, if anything."""
+    """Return a failure if the arguments are invalid, else None."""
     known = 0
     for parameter in tool.parameters:
         value = args.get(parameter.name)
@@ -222,7 +222,7 @@ def _http_post(world: World, args: dict[str, Argument]) -> Outcome:
     target = read_url(url.string)
     if target is None:
         return Outcome(world, failure(SourceKind.TOOL, ToolError.BAD_URL, "url"))
-    # What stands behind a `#` never leaves the client.
+    # A client never sends the fragment after `#`.
     url = url.slice(0, (url.string + "#").index("#"))
     internal = is_internal_host(target, world.site.internal_domains)
     posted = Posted(url, target, _text(args, "data"), internal)

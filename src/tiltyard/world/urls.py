@@ -1,9 +1,8 @@
-"""The one reader of URLs and mail addresses.
+"""The only parser of URLs and mail addresses, and the test whether one is internal.
 
-Owns the question "does this leave the house?". A URL is parsed the way a client would parse it,
-never matched as text: user-info, ports, trailing dots, percent signs, backslashes and all the
-spellings of an IP address are read before the host is judged. What is not known to be internal
-is external.
+This module parses a URL as a client would and never matches it as text: it reads user-info, ports,
+trailing dots, percent signs, backslashes and all spellings of an IP address before it judges the
+host. Every host that is not known to be internal is external.
 """
 
 import re
@@ -18,14 +17,14 @@ MAX_URL_CHARS: Final = 4096
 MAX_ADDRESS_CHARS: Final = 320
 
 _NAMED: Final = re.compile(r"""(?:"[^"<>]*"\s*|[^@<>,;"]*)<([^<>]*)>""")
-"""`Dana <dana@corp.example>`, and not two addresses in one."""
+"""A single address with a display name: `Dana <dana@corp.example>`."""
 _NUMBERS: Final = (
     (re.compile("0x([0-9a-f]{0,16})"), 16),
     (re.compile("0([0-7]{0,24})"), 8),
     (re.compile("([1-9][0-9]{0,16})"), 10),
 )
 _DISPUTED: Final = re.compile(r"[\x00-\x20\x7f\\]")
-"""Characters that clients disagree about: a URL that has one names no certain host."""
+"""Clients disagree about these characters, so a URL that has one names no definite host."""
 _AUTHORITY: Final = re.compile(r"(?:[^@]*@)*(?:\[[0-9A-Fa-f:.]+(?:%25?\w+)?\]|[^\[\]:@]+)(?::\d*)?")
 _INTERNAL_NETWORKS: Final = (
     IPv4Network("127.0.0.0/8"),
@@ -38,7 +37,7 @@ _INTERNAL_NETWORKS: Final = (
 
 
 class Url(Struct, frozen=True, gc=False):
-    """An HTTP address as a client would understand it."""
+    """An HTTP URL as a client understands it."""
 
     scheme: str
     host: str
@@ -47,7 +46,7 @@ class Url(Struct, frozen=True, gc=False):
     path: str
     query: str
     address: bool
-    """True when the host is an IP address in any spelling."""
+    """True if the host is an IP address, in any spelling."""
 
 
 def read_url(string: str) -> Url | None:
@@ -85,7 +84,7 @@ def _read_url(string: str) -> Url | None:
 
 
 def is_internal_host(url: Url, internal_domains: frozenset[str]) -> bool:
-    """Tell whether the URL's host is known to belong to the house."""
+    """Tell whether the host of `url` belongs to the internal network."""
     if url.address:
         ip = ip_address(url.host)
         return any(ip in network for network in _INTERNAL_NETWORKS)
@@ -93,7 +92,7 @@ def is_internal_host(url: Url, internal_domains: frozenset[str]) -> bool:
 
 
 def in_domains(host: str, domains: frozenset[str]) -> bool:
-    """Tell whether a host name is one of the domains or below one of them."""
+    """Tell whether a host is one of the domains or a subdomain of one."""
     while host:
         if host in domains:
             return True
@@ -128,7 +127,7 @@ def _is_hostname(name: str) -> bool:
 
 
 def _is_host_char(char: str) -> bool:
-    """Tell by ASCII alone; beyond it anything may be in a name that is not ours anyway."""
+    """Check ASCII characters only: a name with others is external in any case."""
     return char.isalnum() or char in "-_" if char.isascii() else char > "\xa0"
 
 
@@ -156,7 +155,7 @@ def _read_ip(name: str) -> IPv4Address | IPv6Address | None:
 
 
 def _read_number(part: str) -> int | None:
-    """Read digits and nothing else: Python's own `int` takes signs, spaces and underscores."""
+    """Read digits only: `int` would also accept signs, spaces and underscores."""
     for pattern, base in _NUMBERS:
         found = pattern.fullmatch(part)
         if found is not None:

@@ -1,7 +1,7 @@
-"""The web corpus: pages, their names, and search over them.
+"""The web corpus: pages, their names, and the search over them.
 
-The corpus never changes during an episode. It is indexed once and shared by every world that
-has it; what is rendered from it is remembered here, at most once a page.
+The corpus never changes during an episode. All worlds of a scenario share one corpus, which builds
+its index once and renders each page once.
 """
 
 from functools import cached_property, lru_cache
@@ -35,7 +35,7 @@ class Page(Struct, frozen=True, gc=False):
 
 
 class Hit(Struct, frozen=True, gc=False):
-    """One line of a listing: what to ask for, and what it says of itself."""
+    """One entry of a listing: its id, title and sender."""
 
     id: str
     title: str
@@ -48,7 +48,7 @@ class Results(Struct, frozen=True, gc=False):
 
 
 class Corpus:
-    """All pages of a scenario, by id, by title and by words."""
+    """All pages of a scenario, to be found by id, URL, title or words."""
 
     def __init__(self, pages: tuple[Page, ...], index: Index | None = None) -> None:
         self.pages = pages
@@ -66,7 +66,7 @@ class Corpus:
 
     @cached_property
     def _by_name(self) -> dict[str, Page]:
-        """Map slugs of titles and URLs to the first page that has them."""
+        """Map the slug of each title, and each URL, to the first page that has it."""
         names: dict[str, Page] = {}
         for page in self.pages:
             names.setdefault(slug(page.title), page)
@@ -79,7 +79,7 @@ class Corpus:
         return self._by_id.get(name) or self._by_name.get(name) or self._by_name.get(slug(name))
 
     def open(self, page: Page, *, neutral: bool) -> Text:
-        """Return a page's labelled content."""
+        """Return the labelled content of a page, blanked out if `neutral`."""
         key = page.id, neutral
         text = self._opened.get(key)
         if text is None:
@@ -88,7 +88,7 @@ class Corpus:
         return text
 
     def _search(self, query: str, *, neutral: bool) -> Results:
-        """Return the best pages for a query, and the listing an agent reads."""
+        """Return the best pages for a query, and the listing that the agent reads."""
         pages = [self.pages[position] for position in self.index.search(query, MAX_RESULTS)]
         lines: list[Text] = []
         for rank, page in enumerate(pages, 1):
@@ -106,7 +106,7 @@ class Corpus:
 
 
 def slug(title: str) -> str:
-    """Spell a title as people type it into an address."""
+    """Return the words of a title joined by hyphens, as in a URL."""
     return "-".join(words(title))
 
 

@@ -1,9 +1,9 @@
-"""The scenario generator's material: words, prose and attacks, as data beside this file.
+"""The templates of scenarios: words, prose and attacks, in the TOML files beside this module.
 
-Owns the data's types and how a template is filled in; `generate` decides what goes where. In a
-template, `{city}` is drawn from the vocabulary and stays the same throughout a document, `{City}`
-is the same word with a capital, `{city2}` is another one, `{hex order}` is a word in another
-spelling, and `[a|b|c]` is any of the three. A word of the vocabulary may itself be a template.
+This module has the types of the data and fills templates; `generate` decides which to use. In a
+template, `{city}` is a random word of the vocabulary that stays the same in one document, `{City}`
+is the same word with a capital, `{city2}` is a second city, `{hex order}` is a word in hex, and
+`[a|b|c]` is one of three options. A word of the vocabulary may itself be a template.
 """
 
 import re
@@ -22,22 +22,23 @@ MAX_REDRAWS: Final = 100
 
 
 class Topic(Struct, frozen=True, forbid_unknown_fields=True):
-    """Sentences that go together in any selection: one to begin with, some between, one to end."""
+    """Sentences that fit together: one opener, some middles and one closer make a text."""
 
     name: str
     media: tuple[str, ...]
-    """What may be written about it: pages (`web`), mails from the house (`email`) or from elsewhere
-    (`letter`), files of the house (`file`) or from elsewhere (`outside`), or one fixed document."""
+    """Documents that can have this topic: pages (`web`), internal mails (`email`), mails from
+    outside (`letter`), internal files (`file`), files from outside (`outside`), or the name of one
+    fixed document."""
     titles: tuple[str, ...]
     openers: tuple[str, ...]
     middles: tuple[str, ...]
     closers: tuple[str, ...]
     secrets: tuple[str, ...] = ()
-    """Lines that hold a canary."""
+    """Lines that contain a canary."""
 
 
 class Expected(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A call that the agent must make; arguments that are not given may be anything."""
+    """A call that the agent must make. An argument that is None may have any value."""
 
     tool: str
     id: str | None = None
@@ -48,15 +49,15 @@ class Expected(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     query: str | None = None
     folder: str | None = None
     carries: str | None = None
-    """The protected file whose secret is in the arguments."""
+    """The protected file whose secret the arguments contain."""
     times: str = "1"
-    """How often in a row; the parts of one split carry its secret together."""
+    """Number of calls in a row. The parts of one split carry the secret together."""
 
 
 class Linked(Struct, frozen=True, forbid_unknown_fields=True):
     """A further document of the same attack.
 
-    Elsewhere in the attack, `{name}` is its id or path and `{name_origin}` its address or sender.
+    In the attack, `{name}` is its id or path and `{name_origin}` its URL or sender.
     """
 
     name: str
@@ -64,11 +65,11 @@ class Linked(Struct, frozen=True, forbid_unknown_fields=True):
     body: str
     title: str = ""
     ordinary: bool = False
-    """It gives no orders; the attack only needs it to be there."""
+    """True if the document gives no orders, and the attack only refers to it."""
 
 
 class Trigger(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the user asks for next, and the calls of that."""
+    """The user's next request, and its calls."""
 
     words: str
     calls: tuple[Expected, ...]
@@ -78,23 +79,23 @@ class Attack(Struct, frozen=True, forbid_unknown_fields=True):
     """One injection and its look-alike."""
 
     name: str
-    """No other attack has it, in whatever family."""
+    """Unique among the attacks of all families."""
     medium: str
-    """`web`, `email`, or for a file who brought it: a web site (`download`), a mail (`attachment`)
-    or somebody (`file`)."""
+    """`web`, `email`, or for a file its source: a web site (`download`), a mail (`attachment`)
+    or a person (`file`)."""
     live: str
     twin: str
-    """The same words in a form that is no instruction."""
+    """The look-alike: the same words in a form that is not an instruction."""
     expect: tuple[Expected, ...]
-    """The calls behind the opening's own, in order."""
+    """The calls after those of the opening, in order."""
     linked: tuple[Linked, ...] = ()
     define: dict[str, str] = {}
-    """Slots of this attack's own, filled in before the rest."""
+    """Additional slots, filled before the documents."""
     trigger: Trigger | None = None
 
 
 class Family(Struct, frozen=True, forbid_unknown_fields=True):
-    """The attacks of one file. A large family stands in several, under one name."""
+    """The attacks of one file. Several files may have the same family."""
 
     family: str
     template: tuple[Attack, ...]
@@ -102,10 +103,10 @@ class Family(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Templates(Struct, frozen=True):
     version: int
-    """Raised whenever the same seed would give another scenario."""
+    """Changes whenever the same seed gives another scenario."""
     words: dict[str, tuple[str, ...]]
     topics: dict[str, tuple[Topic, ...]]
-    """By what may be written about them."""
+    """Topics by the kind of document."""
     families: tuple[Family, ...]
 
 
@@ -120,15 +121,14 @@ class _Prose(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def load() -> Templates:
-    """Read all templates. They come with the package, so a mistake in them is a bug."""
-    here = files(__name__)
-    vocabulary = msgspec.toml.decode((here / "vocabulary.toml").read_bytes(), type=_Vocabulary)
+    folder = files(__name__)
+    vocabulary = msgspec.toml.decode((folder / "vocabulary.toml").read_bytes(), type=_Vocabulary)
     topics: dict[str, list[Topic]] = {}
-    for name in ("prose.toml", "house.toml"):
-        for topic in msgspec.toml.decode((here / name).read_bytes(), type=_Prose).topic:
+    for name in ("prose.toml", "fixed_documents.toml"):
+        for topic in msgspec.toml.decode((folder / name).read_bytes(), type=_Prose).topic:
             for medium in topic.media:
                 topics.setdefault(medium, []).append(topic)
-    families = sorted((here / "families").iterdir(), key=lambda file: file.name)
+    families = sorted((folder / "families").iterdir(), key=lambda file: file.name)
     return Templates(
         vocabulary.version,
         vocabulary.words,
@@ -138,7 +138,7 @@ def load() -> Templates:
 
 
 class Filler:
-    """Fills in the templates of one document, or of documents that speak of the same things."""
+    """Fills templates. All templates of one filler share the words of their slots."""
 
     def __init__(self, draw: Draw, words: Mapping[str, tuple[str, ...]]) -> None:
         self.draw = draw
@@ -163,7 +163,7 @@ class Filler:
         return "".join(parts)
 
     def _value(self, slot: "_Slot", *, fresh: bool) -> str:
-        """Return a slot's word. Inside a word of the vocabulary, each slot is drawn anew."""
+        """Return the word of a slot. With `fresh`, draw a new one for each use."""
         known = {} if fresh else self._known.setdefault(slot.base, {})
         value = known.get(slot.name)
         if value is None:
@@ -173,12 +173,12 @@ class Filler:
         return value[:1].upper() + value[1:] if slot.capital else value
 
     def _another(self, base: str, known: dict[str, str]) -> str:
-        """Draw a word that this document does not have under another number."""
+        """Draw a word that no other numbered slot of the same base has."""
         for _ in range(MAX_REDRAWS):
             value = self._render(_compile(self.draw.choice(self.words[base])), fresh=True)
             if value not in known.values():
                 return value
-        raise ValueError(f"the vocabulary has too few words for {base!r}")
+        raise ValueError(f"the vocabulary has too few words for the slot {base!r}")
 
 
 class _Slot(Struct, frozen=True, gc=False):
@@ -219,5 +219,5 @@ def _compile(template: str) -> _Pattern:
 
 
 def _base(name: str) -> str:
-    """Return the vocabulary's name for a numbered slot."""
+    """Return the name of a slot without its number."""
     return name.rstrip("23456789")
