@@ -642,7 +642,10 @@ EMPTY = Scenario((), {}, {})
         (Scenario((), {}, {"\ud800": ""}), "not UTF-8"),
         (Scenario((), {}, {"é" * 200: ""}), "file name too long"),
         (Scenario((), {}, {"": ""}), "file_seed cannot be written: is a directory"),
-        (Scenario((), {}, {"a": "", "a/b": ""}), "file_seed/a/b cannot be written: one of its parents is a file"),
+        (
+            Scenario((), {}, {"a": "", "a/b": ""}),
+            "file_seed/a/b cannot be written: one of its parents is a file",
+        ),
         (Scenario((), {}, {"a": "\ud800"}), "file_seed/a cannot be written"),
         (Scenario((), {}, {"a": "x" * ((1 << 20) + 1)}), "file_seed/a is larger than"),
         (Scenario((Page("\ud800", "", ""),), {}, {}), "web_corpus.json cannot be written"),

@@ -1,1 +1,1 @@
-"""What every room stands on: keyed randomness, safe files, append-only logs."""
+"""Helpers for all other packages: keyed randomness, safe files, logs and progress."""

@@ -1,8 +1,8 @@
 """Keyed randomness: every draw is a pure function of a key.
 
-Owns the only source of chance in the product. There is no global state and no call order to get
-wrong: a draw depends on its key alone, so two parts of the program never disturb each other and
-a result is the same on every machine and under every hash seed.
+This is the only source of randomness in the project. There is no global state: a draw depends on
+its key alone. So two parts of the program never influence each other, and a result is the same on
+every machine and with every hash seed.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class Draw:
-    """A stream of numbers determined by its key.
+    """A stream of random numbers that its key determines.
 
-    `Draw(123, "mail").below(10)` is the same number everywhere. `branch` opens an independent
-    stream, so that adding a draw in one place does not move the draws in another.
+    `Draw(123, "mail").below(10)` is the same number everywhere. `branch` returns an independent
+    stream, so that an additional draw in one place does not change the draws in another.
     """
 
     __slots__ = ("_block", "_counter", "_key")
@@ -27,7 +27,7 @@ class Draw:
         self._block = b""
 
     def branch(self, *key: str | int) -> "Draw":
-        """Return an independent stream for `key`, whatever was drawn from this one."""
+        """Return an independent stream for `key`. Earlier draws do not affect it."""
         child = Draw()
         child._key = _digest(self._key, *key)
         return child
@@ -41,7 +41,7 @@ class Draw:
         return int.from_bytes(word, "big")
 
     def bytes(self, count: int) -> bytes:
-        """Return uniform bytes: the cheap way to draw many small numbers."""
+        """Return uniform bytes. This is the fast way to draw many small numbers."""
         drawn = b""
         while len(drawn) < count:
             drawn += blake2b(self._counter.to_bytes(8, "big"), key=self._key).digest()
@@ -59,7 +59,7 @@ class Draw:
         return options[self.below(len(options))]
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
-        """Return `count` distinct positions' worth of options, in drawn order."""
+        """Return `count` options from distinct positions, in random order."""
         pool = list(options)
         return [pool.pop(self.below(len(pool))) for _ in range(count)]
 
@@ -71,7 +71,7 @@ class Draw:
 
 
 def _digest(parent: bytes, *key: str | int) -> bytes:
-    """Hash a key so that no two different keys share an encoding."""
+    """Hash a key. Different keys never have the same encoding."""
     state = blake2b(parent, digest_size=32)
     for part in key:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else b"%d" % part

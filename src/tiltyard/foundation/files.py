@@ -1,7 +1,7 @@
-"""Opening what strangers put on a disk: plain files and directories, and nothing else.
+"""Safe access to files: open only regular files and directories, and write files atomically.
 
-Links are not followed, devices and pipes are not touched, sizes are not believed. Whoever asks
-says in its own words what was wrong. And writing files that are there whole or not at all.
+Nothing here follows links, opens devices or pipes, or trusts the size of a file. Callers turn a
+`Problem` into their own error message.
 """
 
 import os
@@ -21,15 +21,15 @@ class Problem(Enum):
     MISSING = auto()
     LINK = auto()
     SPECIAL = auto()
-    """Neither a file nor a directory."""
+    """It is neither a regular file nor a directory."""
     CLOSED = auto()
     """It cannot be opened."""
     UNREADABLE = auto()
-    """It was opened, and cannot be read."""
+    """It is open but cannot be read."""
 
 
 class NotPlainError(Exception):
-    """What was to be opened cannot be used, and why."""
+    """The path cannot be used; `problem` says why."""
 
     def __init__(self, problem: Problem, reason: str = "") -> None:
         super().__init__(reason)
@@ -39,10 +39,10 @@ class NotPlainError(Exception):
 
 @contextmanager
 def open_plain(name: str, parent: int | None) -> Iterator[tuple[int, os.stat_result]]:
-    """Open a plain file or a directory, and nothing else, without following or blocking.
+    """Open a regular file or a directory without following links or blocking.
 
-    It is looked at before it is opened, since opening a device may already act on it, and again
-    once it is open, since it may have been exchanged in between.
+    Check the type before opening, because opening a device can already have an effect. Check it
+    again afterwards, because the file may have been replaced in between.
     """
     try:
         _refuse_special(os.stat(name, dir_fd=parent, follow_symlinks=False))
@@ -69,7 +69,7 @@ def _refuse_special(status: os.stat_result) -> None:
 
 
 def read_at_most(handle: int, status: os.stat_result, limit: int) -> bytes | None:
-    """Read a plain file whose size is not believed: it may grow meanwhile. None if it is larger."""
+    """Return the content of a regular file; None if it is larger than `limit`, or becomes so."""
     left = limit + 1 if status.st_size <= limit else 0
     chunks: list[bytes] = []
     while left and (chunk := os.read(handle, min(left, max(status.st_size + 1, _CHUNK)))):
@@ -79,12 +79,12 @@ def read_at_most(handle: int, status: os.stat_result, limit: int) -> bytes | Non
 
 
 def reason_of(error: Exception) -> str:
-    """Return what the system says, without the path that it says it of."""
+    """Return the message of the operating system without the path."""
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file atomically: a reader sees the whole file or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:

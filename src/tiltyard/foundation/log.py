@@ -1,7 +1,7 @@
-"""An append-only log of values, from which interrupted work goes on.
+"""An append-only log of values, to continue interrupted work.
 
-What was written whole is read back; a last record that was cut off by a crash is dropped. The log
-is trusted as far as its directory is: it is the organizer's own.
+Reading drops a last record that a crash cut off. The log is trusted as much as its directory, which
+belongs to the organizer.
 """
 
 import os
@@ -17,11 +17,11 @@ T = TypeVar("T")
 _HEAD: Final = 8
 FLUSH_BYTES: Final = 65_536
 MAX_BYTES: Final = 1 << 28
-"""Of one log. What is behind it is not logged, and has to be done again after an interruption."""
+"""Limit of one log. Later values are not logged; interrupted work has to repeat them."""
 
 
 class Log(Generic[T]):
-    """Values of one type, in the order they were added. Those of an earlier run come first."""
+    """Values of one type in the order of their addition, those of an earlier run first."""
 
     def __init__(self, path: Path, kind: Any) -> None:
         self._decoder = msgspec.msgpack.Decoder(kind)
@@ -34,7 +34,7 @@ class Log(Generic[T]):
             good = end
         self._old.reverse()
         self.recorded = len(self._old)
-        """How many values there were at the start."""
+        """Number of values from earlier runs."""
         self._file = path.open("r+b" if path.exists() else "w+b")
         self._file.truncate(good)
         self._file.seek(good)
@@ -58,7 +58,7 @@ class Log(Generic[T]):
             yield value, at
 
     def replay(self) -> T | None:
-        """Return the next value of an earlier run, or None when there are no more."""
+        """Return the next value of an earlier run, or None if there is none left."""
         return self._old.pop() if self._old else None
 
     def add(self, value: T) -> None:

@@ -1,15 +1,15 @@
-"""The simulated shell: one line of commands as a pure function of the world.
+"""The simulated shell: a command line as a pure function of the world.
 
-Owns how commands are put together: pipes, redirects, patterns, and all or nothing. What a line
-means is read in `syntax`, what each command does stands in `commands` and
-`curl`. Every character keeps its label on its way through pipes, files and requests.
+This module combines commands with pipes, redirects and patterns. `syntax` parses a line; `commands`
+and `curl` implement the commands. Every character keeps its label through pipes, files and
+requests.
 
-A line is one transaction. A command that fails anywhere in it gives a named error, and then
-nothing of the line has happened. So `&&` differs from `;` only behind a `grep` that selected no
-line: that is no failure, but what follows `&&` is left out, as in any shell.
+A line is one transaction: if any command fails, the result is a named error and nothing changes.
+So `&&` differs from `;` only after a `grep` that selects no line. That is not a failure, but the
+commands after `&&` do not run, as in any shell.
 
-A redirect's file is written when its command has run, so `cat f > f` leaves `f` as it is. The
-work of a line is bounded by a count of characters, never by the clock.
+A redirect writes its file after its command has run, so `cat f > f` leaves `f` unchanged. A count
+of characters, never the clock, limits the work of a line.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ from tiltyard.world.text import EMPTY, SourceKind, Text, by_machine, join
 
 
 def run_command(world: World, command: Text) -> Outcome:
-    """Run a command line. Nothing that can stand in it raises; a failure changes nothing."""
+    """Run a command line. No input makes this function raise; a failure changes nothing."""
     if len(command.string) > MAX_STREAM_CHARS:
         return Outcome(world, failure(SourceKind.TOOL, ToolError.TOO_LARGE, "cmd"))
     line = read_line(command.string)
@@ -81,7 +81,7 @@ def _run_simple(session: Session, command: Command, stdin: Text) -> Text:
 
 
 def _redirect(session: Session, redirects: tuple[Redirect, ...], output: Text) -> Text:
-    """Write to the last of the files named; the others are only opened, as shells do."""
+    """Write to the last file. All other files become empty or keep their content, as in shells."""
     outward = [redirect for redirect in redirects if redirect.operator != "<"]
     for position, redirect in enumerate(outward, 1):
         word = _read_target(session, redirect.target)
@@ -112,9 +112,9 @@ def _expand(session: Session, words: tuple[Word, ...], texts: list[Text]) -> lis
 
 
 def _match_paths(session: Session, word: Word) -> list[str]:
-    """Return the paths that a pattern stands for, in order, spelled the way the pattern is.
+    """Return the sorted paths that match a pattern, spelled like the pattern.
 
-    Only the directories on the way are listed.
+    The search lists only the directories on the way.
     """
     assert word.pattern is not None
     known = session.matched.get(word.string)

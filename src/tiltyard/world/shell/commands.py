@@ -1,10 +1,10 @@
-"""The shell's commands, but for `curl`: what each of them does to text and files.
+"""The commands of the shell, except `curl`.
 
-Each is a function from a session, its arguments and its input to its output. Where one is simpler
-than its namesake: `grep` looks for a plain substring and knows no regular expressions; `head -c`
-counts characters; `base64` never wraps, and `-w 0` only leaves out the line end; `ls` lists one
-name a line whatever its flags, and names are the machine's words; `cp` and `mv` take files only
-and make parents as needed; `rm -r` of the root, under any spelling, empties it.
+A command is a function from a session, its arguments and its input to its output. Differences from
+the real commands: `grep` searches for a plain substring and has no regular expressions; `head -c`
+counts characters; `base64` never wraps, and `-w 0` only omits the line end; `ls` always lists one
+name per line, and names are the machine's words; `cp` and `mv` take only files and create missing
+parents; `rm -r` of the root, in any spelling, empties it.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ _RM_FLAGS: Final = {**letters("fr"), "-R": "r", "--force": "f", "--recursive": "
 
 
 def _echo(_session: Session, args: list[Text], _stdin: Text) -> Text:
-    """Print the arguments; anything but a leading `-n` is text, as POSIX has it."""
+    """Print the arguments. Only a leading `-n` is an option, as in POSIX."""
     end = [_NEWLINE]
     while args and args[0].string == "-n":
         end = []
@@ -95,7 +95,7 @@ def _ls(session: Session, args: list[Text], _stdin: Text) -> Text:
 
 
 def _says(string: str) -> Run:
-    """Return a command that always says the same and takes no arguments."""
+    """Return a command that takes no arguments and always prints `string`."""
     output = by_machine(string + "\n")
 
     def say(_session: Session, args: list[Text], _stdin: Text) -> Text:
@@ -146,7 +146,7 @@ def _grep(session: Session, args: list[Text], stdin: Text) -> Text:
     if not options.operands:
         raise ShellError(ToolError.MISSING_ARGUMENT, "grep")
     pattern, *names = options.operands
-    if "\n" in pattern.string:  # a list of patterns to POSIX, which is not offered here
+    if "\n" in pattern.string:  # POSIX takes several lines as several patterns; this grep has one
         raise ShellError(ToolError.BAD_OPTION, pattern.string)
     inputs = _read_inputs(session, names, stdin)
     parts: list[Text] = []
@@ -171,7 +171,7 @@ def _grep(session: Session, args: list[Text], stdin: Text) -> Text:
 
 
 def _select(string: str, spans: list[Span], needle: str, flags: set[str]) -> list[int]:
-    """Return the indices of the lines that contain the needle, or of those that do not."""
+    """Return the indices of the lines that contain `needle`; with `-v`, of all other lines."""
     inverted = "v" in flags
     if "i" not in flags:
         return [
@@ -200,7 +200,7 @@ def _base64(session: Session, args: list[Text], stdin: Text) -> Text:
     if "d" not in options.flags:
         encoded = encode(text, Encoding.BASE64)
         return encoded if options.values or not text.string else join((encoded, _NEWLINE))
-    # Without the line end of whoever wrote it out, what was encoded here is recognised.
+    # Without an added line end, the text equals the one that was encoded here.
     plain = decode(slice_text(text, 0, len(text.string.rstrip())), Encoding.BASE64)
     if plain is None:
         raise ShellError(ToolError.BAD_ENCODING, name.string or "base64")
@@ -221,7 +221,7 @@ def _rev(session: Session, args: list[Text], stdin: Text) -> Text:
 
 
 def _reverse(line: Text) -> Text:
-    """Reverse a line; one that was reversed here before comes back as itself."""
+    """Reverse a line. A line reversed twice gets back its original labels."""
     if len(line.pieces) == 1:
         origin = line.pieces[0].origin
         if isinstance(origin, Derived) and len(origin.source.string) == len(line.string):
@@ -232,7 +232,7 @@ def _reverse(line: Text) -> Text:
 
 
 def _line_spans(session: Session, string: str, command: str) -> list[Span]:
-    """Return where the lines of a text stand, each with its newline."""
+    """Return the spans of the lines of a text, each with its newline."""
     session.spend(WORK_PER_TEXT_LINE * (string.count("\n") + 1), command)
     spans: list[Span] = []
     start = 0
@@ -244,7 +244,7 @@ def _line_spans(session: Session, string: str, command: str) -> list[Span]:
 
 
 def _read_inputs(session: Session, names: list[Text], stdin: Text) -> list[tuple[Text, Text]]:
-    """Return the named files, `-` being the command's own input, which also stands for none."""
+    """Return the named files, each with its name. `-`, or no name at all, means the input."""
     if not names:
         return [(EMPTY, stdin)]
     return [(name, stdin if name.string == "-" else session.read(name.string)) for name in names]
@@ -268,7 +268,7 @@ def _mv(session: Session, args: list[Text], _stdin: Text) -> Text:
 
 
 def _read_moves(session: Session, args: list[Text], command: str) -> list[tuple[str, str]]:
-    """Return each file to copy or move, with the path that it is to have."""
+    """Return the source and target path of each file to copy or move."""
     operands = [operand.string for operand in read_options(args, _MOVE_FLAGS).operands]
     if len(operands) < 2:
         raise ShellError(ToolError.MISSING_ARGUMENT, command)

@@ -1,10 +1,10 @@
-"""The shell's `curl`: everything that can leave the machine by a request.
+"""The `curl` command of the shell: all data that leaves the machine by a request.
 
-Owns the options through which a request carries data, and makes one `Posted` for each address.
-Its `url` is the address as sent, query included and fragment left out; its `data` is the body, or
-the query where there is no body, followed by the headers that were given. Options that would
-send elsewhere or read a file of settings (`-x`, `-K`, `-b`) are refused rather than ignored.
-An address without a scheme is taken for http, as curl does. Everybody answers "200 OK".
+This module reads the options that carry data and makes one `Posted` for each URL. Its `url` is the
+URL as sent, with the query and without the fragment. Its `data` is the body, or the query if there
+is no body, followed by the given headers. Options that would send data elsewhere or read a file of
+settings (`-x`, `-K`, `-b`) are errors. As in curl, a URL without a scheme is http. Every server
+answers "200 OK".
 """
 
 import re
@@ -40,11 +40,11 @@ _SCHEMED: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:[/\\]")
 _ANSWER: Final = by_machine("200 OK")
 
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-"""Any other word would itself carry data."""
+"""No other method is allowed: its name could carry data."""
 
 
 def curl(session: Session, args: list[Text], stdin: Text) -> Text:
-    """Send a request to each address, all with the same body and headers."""
+    """Send a request with the same body and headers to each URL."""
     options = read_options(args, _FLAGS, _VALUED)
     addresses = list(options.operands)
     bodies: list[Text] = []
@@ -102,7 +102,7 @@ def _join_with(separator: Text, texts: list[Text]) -> Text:
 
 
 def _read_or_take(session: Session, value: Text, stdin: Text) -> Text:
-    """Return the file that `@file` names, the input for `@-`, else the value itself."""
+    """Return the content of the file for `@file`, the input for `@-`, else the value itself."""
     if not value.string.startswith("@"):
         return value
     return _read_source(session, value.string[1:], stdin)
@@ -116,7 +116,7 @@ def _read_source(session: Session, word: str, stdin: Text) -> Text:
 
 
 def _read_data(session: Session, value: Text, stdin: Text) -> Text:
-    """Read the value of `-d`, which drops the line ends of a file it reads."""
+    """Read the value of `-d`, which drops the line ends of a file."""
     text = _read_or_take(session, value, stdin)
     return text if text is value else _without_line_ends(text)
 
@@ -135,7 +135,7 @@ def _take_raw(_session: Session, value: Text, _stdin: Text) -> Text:
 
 
 def _read_urlencoded(session: Session, value: Text, stdin: Text) -> Text:
-    """Read `content`, `=content`, `name=content`, `@file` or `name@file`; the name stays plain."""
+    """Read `content`, `=content`, `name=content`, `@file` or `name@file`; keep the name plain."""
     string = value.string
     mark = string.find("=") if "=" in string else string.find("@")
     if mark < 0:
@@ -149,7 +149,7 @@ def _read_urlencoded(session: Session, value: Text, stdin: Text) -> Text:
 
 
 def _read_field(session: Session, value: Text, stdin: Text) -> Text:
-    """Read a form's `name=value`, `name=@file` or `name=<file`."""
+    """Read the form field `name=value`, `name=@file` or `name=<file`."""
     name, equals, content = value.string.partition("=")
     if not name or not equals:
         raise ShellError(ToolError.BAD_OPTION, value.string)

@@ -1,7 +1,6 @@
-"""File name patterns: `*`, `?` and `[...]`, compiled once and matched name by name.
+"""File name patterns: `*`, `?` and `[...]`, compiled once and matched against one name at a time.
 
-Owns what a pattern means for one name. Which names there are is the shell's to find out. `*` and
-`?` match a leading dot too; `[!a]` and `[^a]` are the same; ranges go by code point.
+`*` and `?` also match a leading dot; `[!a]` and `[^a]` mean the same; ranges go by code point.
 """
 
 from enum import Enum
@@ -9,18 +8,18 @@ from enum import Enum
 from msgspec import Struct
 
 Char = tuple[str, bool]
-"""A character, and whether it stood unquoted: only then can it mean more than itself."""
+"""A character, and whether it is unquoted: only an unquoted one can be part of a pattern."""
 
 
 class Wild(Enum):
-    """A part of a pattern that stands for characters that are not written."""
+    """A wildcard of a pattern."""
 
     ONE = "?"
     MANY = "*"
 
 
 class Choice(Struct, frozen=True, gc=False):
-    """A bracket expression: one character out of a set, or one outside it."""
+    """A bracket expression: one character in a set, or one not in it."""
 
     negated: bool
     chars: frozenset[str]
@@ -33,17 +32,17 @@ class Choice(Struct, frozen=True, gc=False):
 
 Token = str | Wild | Choice
 Component = str | tuple[Token, ...]
-"""One name of a path: as it stands, or as a pattern."""
+"""One name of a path, or a pattern for it."""
 
 
 class PatternError(Exception):
-    """A pattern that asks for a character class; none is known here."""
+    """The pattern contains a character class, which this shell does not have."""
 
 
 def match(pattern: tuple[Token, ...], name: str) -> tuple[bool, int]:
-    """Tell whether a name fits a pattern, and how many comparisons that took.
+    """Return whether a name matches a pattern, and the number of comparisons.
 
-    Only the last `*` is ever reconsidered, so the work is at most the product of the lengths.
+    The search backtracks only to the last `*`, so the work is at most the product of the lengths.
     """
     size = len(pattern)
     at = position = retry = work = 0
@@ -74,7 +73,7 @@ def match(pattern: tuple[Token, ...], name: str) -> tuple[bool, int]:
 
 
 def read_pattern(chars: list[Char]) -> tuple[Component, ...] | None:
-    """Compile a path, name by name; None when there is nothing to match in it."""
+    """Compile a path, name by name; None if it contains no pattern."""
     names: list[list[Char]] = [[]]
     for char in chars:
         if char[0] == "/":
@@ -102,8 +101,8 @@ def _read_component(chars: list[Char]) -> Component:
         else:
             negated = index < len(chars) and chars[index] in (("!", True), ("^", True))
             first = index + negated
-            # In the first place a closing bracket is a member and does not close. Asking for the
-            # last one, found once, keeps a long row of unclosed brackets linear.
+            # A closing bracket in the first place is a member. Comparing with the last closing
+            # bracket, found once, keeps a long row of unclosed brackets linear.
             if last_closing > first:
                 choice, index = _read_choice(chars, first, negated=negated)
                 tokens.append(choice)
@@ -115,7 +114,7 @@ def _read_component(chars: list[Char]) -> Component:
 
 
 def _read_choice(chars: list[Char], first: int, *, negated: bool) -> tuple[Choice, int]:
-    """Compile a bracket expression that is closed somewhere behind its first member."""
+    """Compile a bracket expression. It has a closing bracket after its first member."""
     singles: set[str] = set()
     ranges: list[tuple[str, str]] = []
     index = first

@@ -1,7 +1,7 @@
-"""What the commands of one shell line share: the world so far, and how they touch it.
+"""The state that the commands of one shell line share.
 
-Owns the line's progress, its bound on work, access to files, and the reading of options. A
-command that cannot go on raises `ShellError`, and the line's session is dropped as a whole.
+A session has the current world, limits the work, gives access to files and parses options. A
+command that fails raises `ShellError`, and the shell drops the whole session.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,15 +19,15 @@ from tiltyard.world.text import Text, join, slice_text
 
 MAX_FILE_CHARS: Final = 65_536
 MAX_STREAM_CHARS: Final = 4 * MAX_FILE_CHARS
-"""The most that one command may take in or give out."""
+"""Limit for the input and for the output of one command."""
 MAX_LINE_EFFECTS: Final = 256
 MAX_LINE_WORK: Final = 8 * MAX_STREAM_CHARS
-"""Characters read, comparisons of names and lines of text, all told, for one command line."""
+"""Limit for one command line: characters read, comparisons of names, and lines of text."""
 WORK_PER_TEXT_LINE: Final = 32
 
 
 class ShellError(Exception):
-    """A command failed: why, and on which word."""
+    """A command failed. `detail` is the word that caused the error."""
 
     def __init__(self, error: ToolError, detail: str) -> None:
         super().__init__(error, detail)
@@ -36,20 +36,20 @@ class ShellError(Exception):
 
 
 class Session:
-    """The progress of one command line."""
+    """The state of one command line while it runs."""
 
     __slots__ = ("_work", "effects", "line", "matched", "succeeded", "touched", "world")
 
     def __init__(self, world: World, line: Text) -> None:
         self.world = world
         self.matched: dict[str, list[str]] = {}
-        """What the patterns of the command at work stand for: the same one may come often."""
+        """The paths that match each pattern of the current command, which may repeat a pattern."""
         self.touched = any(origin.protected for origin in line.origins())
-        """True once something secret was read, whatever became of it."""
+        """True after any read of protected content."""
         self.line = line
         self.effects: list[Effect] = []
         self.succeeded = True
-        """False after a command that did nothing wrong but has the answer no."""
+        """False after a `grep` that selected no line."""
         self._work = 0
 
     def spend(self, work: int, word: str) -> None:
@@ -58,7 +58,7 @@ class Session:
             raise ShellError(ToolError.TOO_LARGE, word)
 
     def find(self, path: str, word: str | None = None) -> File | Directory | None:
-        """Return what stands at a path; an error names the word that it came from."""
+        """Return the file or directory at `path`. Errors name `word`, if given."""
         return files.find(self.world.files, resolve(path, word))
 
     def find_file(self, word: str) -> File:
@@ -69,7 +69,7 @@ class Session:
         return node
 
     def read(self, word: str) -> Text:
-        """Return what a reader of the file gets."""
+        """Return the content of the file, blanked out if the world is neutral."""
         file = self.find_file(word)
         self.spend(len(file.content.string) + 1, word)
         if not self.touched:
@@ -77,7 +77,7 @@ class Session:
         return files.content(file, neutral=self.world.neutral)
 
     def write(self, word: str, content: Text) -> None:
-        """Write a file as `fs.write` does: the same bytes again are no change at all."""
+        """Write a file as `fs.write` does: writing the same content again changes nothing."""
         if len(content.string) > MAX_FILE_CHARS:
             raise ShellError(ToolError.TOO_LARGE, word)
         before = self.find(word)
@@ -108,7 +108,7 @@ class Session:
 
 
 def resolve(path: str, word: str | None = None) -> str:
-    """Return the canonical form of a path."""
+    """Return the canonical form of a path. Errors name `word`, if given."""
     try:
         return normalise(path)
     except PathError as error:
@@ -117,14 +117,14 @@ def resolve(path: str, word: str | None = None) -> str:
 
 
 def join_stream(texts: list[Text], word: str) -> Text:
-    """Concatenate what may come to too much; the size is known before the work is done."""
+    """Concatenate texts; raise before joining them if the result is too large."""
     if sum([len(text.string) for text in texts]) > MAX_STREAM_CHARS:
         raise ShellError(ToolError.TOO_LARGE, word)
     return join(texts)
 
 
 class Options(Struct, frozen=True):
-    """The arguments of a command, sorted."""
+    """The parsed arguments of a command."""
 
     flags: set[str]
     values: list[tuple[str, Text]]
@@ -138,9 +138,9 @@ NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 def read_options(
     args: list[Text], flags: Mapping[str, str], valued: Mapping[str, str] = NO_OPTIONS
 ) -> Options:
-    """Sort arguments into options and operands, in any order, as GNU commands do.
+    """Separate options from operands, in any order, as GNU commands do.
 
-    The tables give each spelling of an option the name by which the command knows it.
+    The tables map each spelling of an option to the name that the command uses.
     """
     options = Options(set(), [], [])
     rest = iter(args)
@@ -170,7 +170,7 @@ def _read_letters(
     flags: Mapping[str, str],
     valued: Mapping[str, str],
 ) -> None:
-    """Read a cluster such as `-sSd`: only its last letter may take a value."""
+    """Read a cluster such as `-sSd`. Only its last letter may take a value."""
     string = arg.string
     for index in range(1, len(string)):
         letter = "-" + string[index]
@@ -186,5 +186,5 @@ def _read_letters(
 
 
 def letters(row: str) -> dict[str, str]:
-    """Return a table of options that are known by their letter."""
+    """Return a table that maps each letter of `row` to itself."""
     return {"-" + letter: letter for letter in row}

@@ -1,19 +1,18 @@
-r"""How a command line is read: words, quotes, operators, redirects.
+r"""The parser of command lines: words, quotes, operators, redirects.
 
-Owns the grammar of the simulated shell and knows nothing of what commands do. A line is parsed
-from its plain string into spans, so that one parse serves every command of the same wording,
-whoever wrote it; `bind` then gives each word back the labels of the text at hand.
+The parser knows nothing about the commands. It turns a plain string into spans, so that one parse
+serves all lines with the same characters; `bind` then takes the labels of each word from the line.
 
-Understood: words; single quotes; double quotes with the escapes `\"`, `\\`, `\$` and `` \` ``;
+Supported: words; single quotes; double quotes with the escapes `\"`, `\\`, `\$` and `` \` ``;
 backslash escapes; a backslash before a line end, which continues the line; a leading `~` or `~/`;
-the patterns `*`, `?` and `[...]`; the operators `|`, `>`, `>>`, `<`, `;`, `&&`. Neighbouring
-quoted and unquoted parts are one word. Line ends around the whole line are ignored.
+the patterns `*`, `?` and `[...]`; the operators `|`, `>`, `>>`, `<`, `;`, `&&`. Adjacent quoted and
+unquoted parts form one word. The parser ignores line ends around the whole line.
 
-Refused as bad syntax, because a real shell would give it a meaning that this one has not: `$`
-before anything that could be expanded, backticks, `&`, `||`, `(`, `)`, `;;`, `<<`, `<>`, `>|`,
-`>&`, a number in front of a redirect, a line end between commands, a comment, `[:class:]`, and
-any operator that lacks its command or target. A `$` that stands alone, braces and `!` are plain
-characters. A word with `://` in it is an address, and `?` in an address is no pattern.
+Some syntax is an error because it has a meaning in a real shell but not in this one: `$` before
+anything that a shell expands, backticks, `&`, `||`, `(`, `)`, `;;`, `<<`, `<>`, `>|`, `>&`, a
+number before a redirect, a line end between commands, a comment, `[:class:]`, and an operator
+without a command or target. A single `$`, braces and `!` are plain characters. A word with `://` is
+a URL, in which `?` is not a pattern.
 """
 
 import re
@@ -31,19 +30,19 @@ from tiltyard.world.text import Piece, Text, by_machine, cut, join
 MAX_PIPELINE_COMMANDS: Final = 8
 MAX_LINE_COMMANDS: Final = 16
 MAX_REMEMBERED_CHARS: Final = 512
-"""Longer lines are parsed each time: a parse is many times the size of its line."""
+"""Longer lines are not cached: a parse is many times the size of its line."""
 
 Span = tuple[int, int]
 
 
 class Word(Struct, frozen=True, gc=False):
-    """A word with its quotes taken off, and where its characters stand in the line."""
+    """A word without its quotes, and the positions of its characters in the line."""
 
     string: str
     spans: tuple[Span, ...]
     pattern: tuple[Component, ...] | None = None
     at_home: bool = False
-    """True when it began with `~`: the home directory is then written before the spans."""
+    """True if the word began with `~`, which `bind` replaces by the home directory."""
 
 
 class Redirect(Struct, frozen=True, gc=False):
@@ -60,14 +59,14 @@ class Command(Struct, frozen=True, gc=False):
 class Pipeline(Struct, frozen=True, gc=False):
     commands: tuple[Command, ...]
     conditional: bool
-    """True after `&&`."""
+    """True if the pipeline follows `&&`."""
 
 
 Line = tuple[Pipeline, ...]
 
 
 class Refusal(Struct, frozen=True, gc=False):
-    """Why a line cannot be read, and the characters that are to blame."""
+    """A syntax error, and the characters that cause it."""
 
     error: ToolError
     detail: str
@@ -80,12 +79,12 @@ class _SyntaxError(Exception):
 
 
 def read_line(string: str) -> Line | Refusal:
-    """Parse a command line; the same line is parsed once."""
+    """Parse a command line. Parses of short lines are cached."""
     return _remembered(string) if len(string) <= MAX_REMEMBERED_CHARS else _read(string)
 
 
 def bind(line: Text, words: Sequence[Word]) -> list[Text]:
-    """Return the words of a parsed line, each character with its label in the line."""
+    """Return the words of a parsed line with the labels of `line`."""
     if len(line.pieces) == 1:
         origin, base = line.pieces[0].origin, line.pieces[0].start
         texts = [
@@ -120,7 +119,7 @@ _remembered = lru_cache(maxsize=1024)(_read)
 
 
 class _LineBuilder:
-    """Puts words and operators together into commands, pipelines and the line."""
+    """Combines words and operators into commands, pipelines and the line."""
 
     def __init__(self) -> None:
         self._pipelines: list[Pipeline] = []
@@ -128,7 +127,7 @@ class _LineBuilder:
         self._words: list[Word] = []
         self._redirects: list[Redirect] = []
         self._awaited = ""
-        """The redirect that still lacks its target."""
+        """The redirect that still needs its target."""
         self._conditional = False
         self._count = 0
 
@@ -180,15 +179,15 @@ class _LineBuilder:
 
 
 class _Lexer:
-    """Cuts a line into words and operators, in one pass."""
+    """Splits a line into words and operators, in one pass."""
 
     def __init__(self, string: str) -> None:
         self._string = string
         self._position = 0
         self._last = len(string.rstrip(" \t\n"))
-        """Where the line's own text ends: line ends from there on mean nothing."""
+        """The end of the line without trailing whitespace."""
         self._parts: list[tuple[int, int, bool]] = []
-        """Of the word being read: start, stop, and whether it was unquoted."""
+        """The parts of the current word: start, stop, and whether the part is unquoted."""
 
     def items(self) -> Iterator[Word | str]:
         string = self._string
@@ -265,7 +264,7 @@ class _Lexer:
                 self._position += 1
 
     def _read_escape(self) -> None:
-        """Take the character behind a backslash as it is; before a line end, neither is kept."""
+        """Take the character after a backslash as it is; drop a backslash and a line end."""
         behind = self._position + 1
         if behind >= len(self._string):
             raise _SyntaxError(ToolError.BAD_QUOTING, "\\")
@@ -274,7 +273,7 @@ class _Lexer:
         self._position = behind + 1
 
     def _read_sign(self, expansion: re.Pattern[str]) -> None:
-        """Take a dollar sign that stands for itself, and refuse what would be expanded."""
+        """Take a plain dollar sign; refuse one that a shell would expand."""
         meaning = expansion.match(self._string, self._position)
         if meaning is not None:
             raise _SyntaxError(ToolError.BAD_SYNTAX, meaning[0])
