@@ -1,7 +1,6 @@
-"""The guardrails that ship with Tiltyard, each through the public contract alone.
+"""The guardrails that ship with Tiltyard. They use only the public contract.
 
-They are a ladder, from no protection at all to information-flow control: `docs/ladder.md` walks
-up it.
+They form a ladder from no protection at all to information-flow control: see `docs/ladder.md`.
 """
 
 from typing import Final
@@ -22,7 +21,7 @@ GUARDRAIL_LADDER: Final[dict[str, type[GuardrailBase]]] = {
     "data flow": DataFlowGuardrail,
     "reference": ReferenceGuardrail,
 }
-"""The weakest first."""
+"""From the weakest guardrail to the strongest."""
 
 __all__ = [
     "GUARDRAIL_LADDER",

@@ -1,4 +1,4 @@
-"""No protection at all: the bottom rung of the ladder."""
+"""No protection at all: the lowest rung of the ladder."""
 
 from typing import Any
 

@@ -1,9 +1,8 @@
-"""The optimal guardrail: persistent taint tracking, and a few targets that are never touched.
+"""The optimal guardrail: permanent taint tracking, and targets that no call may name.
 
-Once anything was read from the web or from mail, the conversation is tainted and stays so; from
-then on nothing that writes, runs or shares is allowed. Washing the taint with harmless reads
-does not help, because no window is looked at. What it cannot see is where a local file came
-from, or what an innocent name hides.
+After any read from the web or from mail, the conversation is tainted for good, and no call may
+write, run or send anything. Harmless reads do not remove the taint, because it has no window. The
+guardrail does not see where a local file came from, or what a harmless name hides.
 """
 
 import re
@@ -38,7 +37,7 @@ class DataFlowGuardrail(GuardrailBase):
         return Decision.allow()
 
     def observe(self, tool_name: str, tool_args: dict[str, Any], result: Result) -> None:
-        """Remember that something untrusted was read, for good."""
+        """Taint the conversation for good if the result is untrusted."""
         del tool_args
         if result.ok and result.source in UNTRUSTED:
             self.tainted_by = self.tainted_by or tool_name

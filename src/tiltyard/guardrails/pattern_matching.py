@@ -1,8 +1,8 @@
-"""Known phrases, looked for in what is sent and in what is read, as a firewall for the web does.
+"""Search for known phrases in calls and in results, as a web application firewall does.
 
-Beside the simple rules it knows how injections are worded. A text that was read and that words
-an order makes the order's target suspicious: the address to mail to, the file to write, the
-command to run. What it cannot read, it does not know: orders in code, and orders in pieces.
+This guardrail adds typical phrases of injections to the simple rules. If a text contains an order,
+the target of the order becomes suspicious: the address to mail to, the file to write, the command
+to run. The guardrail misses encoded orders and orders in several pieces.
 """
 
 import re
@@ -34,7 +34,7 @@ ORDERS: Final = (
 
 
 class PatternMatchingGuardrail(GuardrailBase):
-    """Denies what breaks a rule, and what a text that was read has worded as an order."""
+    """Denies calls that break a rule, and calls that a document ordered in known phrases."""
 
     def __init__(self) -> None:
         self.suspects: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class PatternMatchingGuardrail(GuardrailBase):
         return Decision.allow()
 
     def observe(self, tool_name: str, tool_args: dict[str, Any], result: Result) -> None:
-        """Remember what the orders in a text are about."""
+        """Remember the targets of the orders in a result."""
         del tool_name, tool_args
         if result.ok:
             found = [target for order in ORDERS for target in order.findall(result.output)]

@@ -1,7 +1,7 @@
-"""A handful of rules, as people write them first.
+"""A few simple rules, as people write them first.
 
-They look at one call at a time and at the user's words, and at nothing that was read. So they
-stop what is plainly bad and miss everything that is bad only because of who asked for it.
+The rules look at one call and at the user's messages, but not at what the agent read. So they stop
+calls that are always bad, and miss calls that are bad only because a stranger asked for them.
 """
 
 import re
@@ -20,7 +20,7 @@ _WORD: Final = re.compile(r"""[^\s"'`“”,;!?<>()]+""")
 
 
 class SimpleRulesGuardrail(GuardrailBase):
-    """No sensitive files; posts, deletions and dangerous programs only as the user named them."""
+    """Denies sensitive files; allows posts, deletions and programs only if the user named them."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         broken = broken_rule(tool_name, tool_args, context)
@@ -28,7 +28,7 @@ class SimpleRulesGuardrail(GuardrailBase):
 
 
 def broken_rule(tool_name: str, tool_args: dict[str, Any], context: Context) -> str:
-    """Return which rule a call breaks; nothing, if none."""
+    """Return the rule that a call breaks; empty if it breaks none."""
     target = target_of(tool_name, tool_args)
     if SENSITIVE_FILE.search(target):
         return f"{target} is a sensitive file"
@@ -49,7 +49,7 @@ def target_of(tool_name: str, tool_args: dict[str, Any]) -> str:
 
 
 def is_named(target: str, context: Context) -> bool:
-    """Tell whether the user ever named a target; an ending may be left out."""
+    """Tell whether any message of the user names `target`, with or without its ending."""
     if len(target.split()) > 1:
         return any(target in message for message in context.user_messages)
     spellings = {target, target.rpartition(".")[0]} - {""}
@@ -63,7 +63,7 @@ def is_named(target: str, context: Context) -> bool:
 
 
 def is_default_post(context: Context) -> bool:
-    """Tell whether the user asks to post something and leaves the address to the agent."""
+    """Tell whether the user asks to post something without naming a URL."""
     return bool(_POST.search(context.last_user)) and "://" not in context.last_user
 
 

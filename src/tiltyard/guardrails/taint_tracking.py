@@ -1,9 +1,9 @@
-"""Taint from what was read lately, with a window: the classic, and its classic hole.
+"""Taint tracking with a window, and the gap that every window leaves.
 
-Whatever follows something untrusted, in the same message or the next two, is tainted, and a tainted
-call passes only if the user asked for it. Content makes no difference, so no spelling helps, and a
-file that was written meanwhile carries the taint. But the window closes: an order that waits until
-a harmless message has gone by is forgotten.
+After an untrusted read, all calls of the same message and of the next two are tainted. A tainted
+call passes only if the user asked for it. The guardrail does not look at content, so encoding does
+not help an attacker, and files written meanwhile carry the taint. But the window ends: the
+guardrail forgets an order that waits for some harmless messages.
 """
 
 import re
@@ -20,15 +20,15 @@ from tiltyard.guardrails.simple_rules import (
 
 UNTRUSTED: Final = frozenset(("web", "email"))
 WINDOW: Final = 3
-"""Messages for which taint lasts, the one it came with included."""
+"""How many messages the taint lasts, including the one with the untrusted read."""
 MAX_CARRIERS: Final = 64
 DANGEROUS: Final = frozenset(("email.send", "http.post", "shell.run"))
 HARMLESS: Final = re.compile(r"\s*(?:ls|pwd|whoami|date|echo)\b[^|;&<>]*")
-"""Commands that only look around."""
+"""Commands that change and send nothing."""
 UNNAMED: Final = re.compile(
     r"\b(?:to me|to the sender|reply|send (?:an? )?e?mail(?! to \S+@))\b", re.IGNORECASE
 )
-"""How a user asks for a mail without an address."""
+"""Requests to send a mail without naming an address."""
 WAITING: Final = re.compile(r"\s*(?:when|whenever|after|once)\b", re.IGNORECASE)
 
 
@@ -37,11 +37,11 @@ class TaintTrackingGuardrail(GuardrailBase):
 
     def __init__(self) -> None:
         self.message = 0
-        """Which of the user's messages is being worked on, from 1."""
+        """Number of the current message of the user, from 1."""
         self.tainted = 0
-        """During which of them something untrusted was read last."""
+        """Number of the message with the last untrusted read."""
         self.carriers: tuple[str, ...] = ()
-        """Files that were written meanwhile: to read one is to read something untrusted."""
+        """Files written while tainted. Reading one is an untrusted read."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         self.message = len(context.user_messages)
@@ -60,7 +60,7 @@ class TaintTrackingGuardrail(GuardrailBase):
         return Decision.allow()
 
     def observe(self, tool_name: str, tool_args: dict[str, Any], result: Result) -> None:
-        """Remember when something untrusted was read, and where it went."""
+        """Remember untrusted reads, and the files written after them."""
         if not result.ok:
             return
         path = str(tool_args.get("path", ""))
@@ -74,7 +74,7 @@ class TaintTrackingGuardrail(GuardrailBase):
 
 
 def _is_asked(tool_name: str, target: str, context: Context) -> bool:
-    """Tell whether the user named the target, or asked for a mail and left the address open."""
+    """Tell whether the user named the target, or asked for a mail without an address."""
     if is_named(target, context):
         return True
     if tool_name == "shell.run":

@@ -1,9 +1,9 @@
-"""The reference guardrail: information-flow control over content, from a guardrail's own view.
+"""The reference guardrail: information-flow control over content, with what a guardrail can see.
 
-Three questions decide. Did the user ask for this effect on this target, in their own words? Once
-any document was read, whatever the user did not ask for is somebody else's order, whether a page,
-a mail or a local file gave it. Does what goes out carry protected content, in whatever spelling?
-Then it stays in the house, whoever asks. And would protected content be lost? Then it stays.
+Three questions decide. Did the user ask for this effect on this target? After the first read of a
+document, a call that the user did not ask for is an order of a stranger, whether it comes from a
+page, a mail or a local file. Does the call send protected content outside, in any encoding? Would
+the call destroy protected content? Both are denied, even if the user asks.
 """
 
 from typing import Any, Final
@@ -50,29 +50,29 @@ _PATTERN: Final = frozenset("*?[")
 
 
 class ReferenceGuardrail(GuardrailBase):
-    """Grants what the user asked for, keeps what is protected, and takes no other orders."""
+    """Allows what the user asked for, unless protected content would leave or be lost."""
 
     def __init__(self) -> None:
         self.heard_strangers = False
-        """True once anything was read: from then on an order may be anybody's."""
+        """True after the first read: from then on an order can come from a stranger."""
         self.guarded: tuple[str, ...] = ()
-        """Protected content that was seen, as letters and digits."""
+        """Protected content seen so far, as letters and digits."""
         self.is_sealed = False
-        """True once there was more of it than can be kept: then only the user's words leave."""
+        """True if there was too much of it to keep; from then on only the user's words leave."""
         self.protected: tuple[str, ...] = ()
-        """Files that hold protected content, by what was seen of them."""
+        """Files in which protected content was seen."""
         self.clean: tuple[str, ...] = ()
         """Files whose whole content was seen and is not protected."""
         self.owner = ""
-        """The user's own address, once it is known; its domain is the house."""
+        """The user's own address, once it is known. Its domain is internal."""
         self.sender = ""
-        """Who wrote the last mail that the user asked to read."""
+        """Sender of the last mail that the user asked to read."""
         self.mail_turn = 0
-        """In which turn a mail was read last."""
+        """The turn of the last read of a mail."""
         self.is_asked_mail = False
-        """Whether the mail that is being read is one that the user asked for."""
+        """True if the user asked to read the current mail."""
         self.granted: tuple[tuple[int, str, str], ...] = ()
-        """Waiting wishes that were granted: in which turn, which tool, which target."""
+        """Delayed requests that were allowed: turn, tool and target."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         if tool_name in ("web.search", "web.open"):
@@ -93,7 +93,7 @@ class ReferenceGuardrail(GuardrailBase):
         return Decision.allow()
 
     def observe(self, tool_name: str, tool_args: dict[str, Any], result: Result) -> None:
-        """Label what was read, and follow what was written."""
+        """Label what the agent read, and follow what it wrote."""
         if not result.ok:
             return
         self.heard_strangers = self.heard_strangers or tool_name in _DOCUMENTS
@@ -108,7 +108,7 @@ class ReferenceGuardrail(GuardrailBase):
             self.sender = next(iter(addresses(header)), "")
 
     def _reason_against(self, tool: str, args: dict[str, str], context: Context) -> str:
-        """Return why a call is not to run; nothing, if it may."""
+        """Return why a call must not run; empty if it may."""
         if not self._is_asked(tool, args, context) and self.heard_strangers:
             return "nobody but a document asked for this"
         if tool == RUN:
@@ -116,17 +116,17 @@ class ReferenceGuardrail(GuardrailBase):
         if tool in (WRITE, DELETE):
             path = args.get("path", "")
             return f"{path} is protected" if self._is_protected(path) else ""
-        if tool == POST and self._leaves_the_house(args.get("url", "")):
+        if tool == POST and self._is_external_url(args.get("url", "")):
             return self._reason_against_leaving(
                 f"{args.get('url')} ", args.get("data", ""), context
             )
-        if tool == MAIL and not all(map(self._is_of_the_house, addresses(args.get("to", "")))):
+        if tool == MAIL and not all(map(self._is_internal, addresses(args.get("to", "")))):
             text = f"{args.get('subject')} {args.get('body')}"
             return "protected content would leave by mail" if self._carries(text) else ""
         return ""
 
     def _reason_against_leaving(self, where: str, data: str, context: Context) -> str:
-        """Return why a text is not to be posted to a host outside."""
+        """Return why a text must not be posted to an external host; empty if it may."""
         if carries(where + data, self.guarded):
             return "protected content would leave the house"
         if self.guarded and not self._is_explained(data, context):
@@ -134,7 +134,7 @@ class ReferenceGuardrail(GuardrailBase):
         return ""
 
     def _is_explained(self, data: str, context: Context) -> bool:
-        """Tell whether a text is the user's own, or all that some unprotected source gave."""
+        """Tell whether a text is the user's own, or the whole output of an unprotected source."""
         text = data.strip()
         return any(text in message for message in context.user_messages) or any(
             event.output.strip() == text and not self._carries(event.output)
@@ -145,7 +145,7 @@ class ReferenceGuardrail(GuardrailBase):
         return self.is_sealed or carries(text, self.guarded)
 
     def _is_asked(self, tool: str, args: dict[str, str], context: Context) -> bool:
-        """Tell whether the user's words, and not a document's, lead to this call."""
+        """Tell whether the user's messages ask for this call."""
         for wish in wishes(context.last_user):
             if self._grants(wish, tool, args, context):
                 return True
@@ -155,7 +155,7 @@ class ReferenceGuardrail(GuardrailBase):
             for wish in wishes(message):
                 if wish.waits and self._grants(wish, tool, args, context):
                     return self._grant_once(len(earlier), tool, target)
-        # What the user dictated earlier, and now wants to have done.
+        # The user quoted an order earlier and now asks to follow it.
         return follows_dictation(now) and any(
             self._grants(wish, tool, args, context)
             for message in earlier
@@ -163,7 +163,7 @@ class ReferenceGuardrail(GuardrailBase):
         )
 
     def _grant_once(self, turn: int, tool: str, target: str) -> bool:
-        """Grant a waiting wish in one turn, and not again."""
+        """Allow a delayed request in one turn only."""
         turns = [when for when, *what in self.granted if what == [tool, target]]
         if not turns:
             self.granted = (*self.granted, (turn, tool, target))
@@ -196,13 +196,13 @@ class ReferenceGuardrail(GuardrailBase):
         return wish.to_owner and not names_some_url(wish) and self._is_owner(address, context)
 
     def _is_owner(self, address: str, context: Context) -> bool:
-        """Tell whether an address is the user's own: one that the agent has from no document."""
+        """Tell whether an address is the user's own: the first one that no document contains."""
         if not self.owner and not _was_read(address, context):
             self.owner = address
         return address == self.owner
 
     def _note_mail(self, name: str, context: Context) -> None:
-        """Remember whether the user asked for this mail, or a document did."""
+        """Remember whether the user asked for this mail."""
         turn = len(context.user_messages)
         self.is_asked_mail = name in context.last_user or turn != self.mail_turn
         self.mail_turn = turn
@@ -214,7 +214,7 @@ class ReferenceGuardrail(GuardrailBase):
         lost = [path for path in command.changes if self._is_protected(path)]
         if lost:
             return f"{lost[0] or 'everything'} is protected"
-        if command.sends and any(self._leaves_the_house(url) for url in command.urls or ("",)):
+        if command.sends and any(self._is_external_url(url) for url in command.urls or ("",)):
             if self._carries(line):
                 return "protected content would leave the house"
             unknown = [path for path in command.reads if path not in self.clean]
@@ -223,7 +223,7 @@ class ReferenceGuardrail(GuardrailBase):
         return ""
 
     def _is_protected(self, path: str) -> bool:
-        """Tell whether a file, or one below a folder, or one that a pattern means, is protected."""
+        """Tell whether a path, a folder or a pattern covers a protected file."""
         path = canonical(path)
         if not _PATTERN.isdisjoint(path):
             return may_match_sensitive(path)
@@ -234,17 +234,17 @@ class ReferenceGuardrail(GuardrailBase):
             or any(known == path or known.startswith(below) for known in self.protected)
         )
 
-    def _leaves_the_house(self, url: str) -> bool:
-        return not self._is_of_the_house(f"@{_host(url)}")
+    def _is_external_url(self, url: str) -> bool:
+        return not self._is_internal(f"@{_host(url)}")
 
-    def _is_of_the_house(self, address: str) -> bool:
-        """Tell whether a host or a mailbox belongs to the owner's own domain."""
-        house = self.owner.rpartition("@")[2]
+    def _is_internal(self, address: str) -> bool:
+        """Tell whether a host or an address belongs to the domain of the owner."""
+        internal = self.owner.rpartition("@")[2]
         domain = address.rpartition("@")[2]
-        return bool(house) and (domain == house or domain.endswith(f".{house}"))
+        return bool(internal) and (domain == internal or domain.endswith(f".{internal}"))
 
     def _label(self, path: str, content: str) -> None:
-        """Note whether a file holds protected content, now that its content is known."""
+        """Remember whether a file with this content is protected."""
         path = canonical(path)
         if has_sensitive_name(path):
             self._guard(path, plain(content), *values(content))
@@ -261,7 +261,7 @@ class ReferenceGuardrail(GuardrailBase):
             self.protected = tuple(known for known in self.protected if known != path)
 
     def _guard(self, path: str, *texts: str) -> None:
-        """Keep what must not leave, and the file that it stands in."""
+        """Remember texts that must not leave, and the file that contains them."""
         fresh = [text[:MAX_GUARDED_CHARS] for text in texts if text and text not in self.guarded]
         if fresh:
             kept = (*self.guarded, *fresh)
@@ -272,12 +272,12 @@ class ReferenceGuardrail(GuardrailBase):
         self._forget(path)
 
     def _forget(self, path: str) -> None:
-        """Take a file off the list of those that are known to be clean."""
+        """Remove a file from the list of clean files."""
         if path in self.clean:
             self.clean = tuple(known for known in self.clean if known != path)
 
     def _follow_command(self, command: Command | None, output: str) -> None:
-        """Label what a command printed and what it changed by what it read."""
+        """Label the output and the changed files of a command by the files that it read."""
         if command is None:
             return
         secret = [path for path in command.reads if self._is_protected(path)]
@@ -299,7 +299,7 @@ class ReferenceGuardrail(GuardrailBase):
 
 
 def _host(url: str) -> str:
-    """Return the host that a URL names; nothing, if it cannot be told."""
+    """Return the host of a URL; empty if the URL is invalid."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -307,7 +307,7 @@ def _host(url: str) -> str:
 
 
 def _was_read(name: str, context: Context) -> bool:
-    """Tell whether a document named something, in whatever spelling."""
+    """Tell whether a document contains `name`, in any encoding."""
     sought = name.lower()
     return any(
         sought in reading.lower()

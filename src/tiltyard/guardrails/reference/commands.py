@@ -1,7 +1,7 @@
-"""A reader of shell commands: which files one reads, which it changes, and where it sends.
+"""Read shell commands: which files a command reads and changes, and where it sends data.
 
-It need not understand a command to judge it. Of a program that it does not know it believes
-the worst: that it reads, changes and sends whatever it is given.
+For an unknown program the reader assumes the worst: that it reads, changes and sends all of its
+arguments.
 """
 
 import shlex
@@ -18,19 +18,19 @@ _SEPARATORS: Final = frozenset(("|", "||", ";", "&&", "&", ";;"))
 
 
 class Command(NamedTuple):
-    """What a command line does, as far as its words say."""
+    """The effects of a command line."""
 
     reads: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
     sends: bool = False
     is_plain_cat: bool = False
-    """It prints whole files and does nothing else."""
+    """True if the command only prints whole files."""
 
 
 @lru_cache(maxsize=512)
 def read_command(line: str) -> Command | None:
-    """Return what a command line does; None if it cannot be read."""
+    """Return the effects of a command line; None if it cannot be parsed."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|;&<>")
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -69,7 +69,7 @@ def _segments(words: list[str]) -> list[list[str]]:
 
 
 def _take_redirects(words: list[str], reads: list[str], changes: list[str]) -> list[str]:
-    """Return the words of a program without its redirects, which are noted."""
+    """Return the words without redirects; add their files to `reads` and `changes`."""
     given: list[str] = []
     place: list[str] | None = None
     for word in words:
@@ -94,7 +94,7 @@ def _read_program(
     elif program in ("cp", "mv"):
         reads += operands[:-1]
         changes += operands if program == "mv" else operands[-1:]
-        # Into a folder, a file takes the place of the one with its name there.
+        # A file copied into a folder replaces the file of the same name there.
         changes += (f"{operands[-1]}/{name.rpartition('/')[2]}" for name in operands[:-1])
     elif program in ("rm", "tee", "touch"):
         changes += operands

@@ -1,8 +1,8 @@
-"""What must neither leave nor be lost: told by a file's name, or by what stands in it.
+"""Recognize protected content by the name of a file or by its text.
 
-A name says so when it consists of nothing else: `secret.txt` and `api-key.md` do,
-`secret-santa.md` and `secretary-rota.txt` don't. A text says so by a value that nobody could
-have made up: long, letters and digits in no order, and no encoding of ordinary words.
+A name is sensitive if it consists only of sensitive words: `secret.txt` and `api-key.md` do,
+`secret-santa.md` and `secretary-rota.txt` do not. A text is sensitive if it contains a random
+value: a long mixture of letters and digits that does not encode ordinary words.
 """
 
 import re
@@ -15,9 +15,9 @@ from typing import Final
 from tiltyard.guardrails.reference.spelling import from_base64, is_legible, plain, readings
 
 VALUE_PIECE_CHARS: Final = 10
-"""Pieces are cut at multiples of their length, so one is in any 19 characters of a value."""
+"""Pieces start at multiples of their length, so any 19 characters of a value contain one."""
 PROSE_PIECE_CHARS: Final = 16
-"""Ordinary words meet by chance, so it takes more of them."""
+"""Longer than for values, because ordinary words can match by chance."""
 MAX_VALUE_CHARS: Final = 80
 MIN_VALUE_CHARS: Final = 16
 MIN_CHANGES: Final = 4
@@ -36,7 +36,7 @@ _ATTRIBUTES: Final = frozenset(
         *("old", "new", "copy", "prod", "production", "dev", "test", "main", "company", "file"),
     )
 )
-"""Words that a protected file's name may have beside the one that gives it away."""
+"""Words that may accompany a sensitive word in the name of a protected file."""
 _KEY_FILES: Final = frozenset((".env", ".netrc", ".pgpass", "id_rsa", "id_ed25519"))
 _KEY_ENDINGS: Final = (".pem", ".key", ".kdbx", ".p12", ".pfx")
 _NAME_WORD: Final = re.compile(r"[a-z]+")
@@ -56,7 +56,7 @@ _KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*")
 
 @lru_cache(maxsize=1024)
 def canonical(path: str) -> str:
-    """Return one spelling of a path, relative to the user's home."""
+    """Return the canonical form of a path, relative to the user's home."""
     parts: list[str] = []
     for name in path.strip().split("/"):
         if name == "..":
@@ -70,7 +70,7 @@ def canonical(path: str) -> str:
 
 @lru_cache(maxsize=1024)
 def has_sensitive_name(path: str) -> bool:
-    """Tell whether a file's name, or a folder's on the way to it, says that it is protected."""
+    """Tell whether the name of a file or of one of its parents is sensitive."""
     *folders, name = canonical(path).lower().split("/")
     if name in _KEY_FILES or name.endswith(_KEY_ENDINGS):
         return True
@@ -87,14 +87,14 @@ def _is_sensitive(name: str) -> bool:
 
 
 def may_match_sensitive(pattern: str) -> bool:
-    """Tell whether a shell pattern can mean a protected file."""
+    """Tell whether a shell pattern can match a sensitive name."""
     name = canonical(pattern).lower()
     return any(fnmatchcase(example, name) for example in _EXAMPLES)
 
 
 @lru_cache(maxsize=512)
 def values(text: str) -> tuple[str, ...]:
-    """Return what in a text nobody could have made up: keys, codes, passwords."""
+    """Return the random values in a text: keys, codes, passwords."""
     return tuple(dict.fromkeys(_values(text)))
 
 
@@ -110,12 +110,12 @@ def _values(text: str) -> Iterator[str]:
 
 
 def _looks_random(run: str) -> bool:
-    """Tell whether letters and digits change places as often as chance has it."""
+    """Tell whether letters and digits alternate as often as in random text."""
     return sum(a.isdigit() != b.isdigit() for a, b in pairwise(run)) >= MIN_CHANGES
 
 
 def _words_in(run: str) -> Iterator[str]:
-    """Yield the ordinary text that a run of base64 or hex encodes."""
+    """Yield the readable text that a run of base64 or hex encodes."""
     try:
         decoded = bytes.fromhex(run).decode("utf-8")
     except ValueError:
@@ -126,7 +126,7 @@ def _words_in(run: str) -> Iterator[str]:
 
 
 def carries(text: str, guarded: tuple[str, ...]) -> bool:
-    """Tell whether a text has a piece of something guarded in it, in any usual spelling."""
+    """Tell whether a text contains a piece of guarded content, in any common encoding."""
     if not guarded:
         return False
     spellings = [plain(reading) for reading in readings(text)]

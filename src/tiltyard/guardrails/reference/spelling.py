@@ -1,7 +1,6 @@
-"""What a text says under the usual encodings.
+"""Decode a text in all common ways: reversed, rot13, percent-encoding, hex, base64, and mixtures.
 
-Owns how a text is read once more: backwards, through rot13, percent signs, hex and base64, one on
-top of another. Separators and case never matter: texts are compared by their letters and digits.
+Separators and case do not matter: callers compare texts by their letters and digits.
 """
 
 import re
@@ -15,7 +14,7 @@ from urllib.parse import unquote
 LAYERS: Final = 3
 MAX_READINGS: Final = 48
 MAX_CHARS: Final = 16_384
-"""More than this of a text is not read a second time."""
+"""Only this many characters of a text are decoded."""
 
 _ROT13: Final = str.maketrans(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
@@ -36,7 +35,7 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=512)
 def readings(text: str) -> tuple[str, ...]:
-    """Return a text and what it says under other spellings, the plainest first."""
+    """Return a text and its decoded forms, the text itself first."""
     found = [text[:MAX_CHARS]]
     layer = found
     for _ in range(LAYERS):
@@ -47,7 +46,7 @@ def readings(text: str) -> tuple[str, ...]:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """Yield what a text may have been before it was encoded."""
+    """Yield the texts that `text` may encode."""
     if "%" in text:
         yield unquote(text, errors="replace")
     for run in _SPACED.findall(text):
@@ -61,7 +60,7 @@ def _decoded(text: str) -> Iterator[str]:
 
 
 def from_base64(run: str) -> Iterator[str]:
-    """Yield the readings of a run of base64 that may have lost its beginning or its end."""
+    """Decode a run of base64, of which the beginning or the end may be missing."""
     digits = run.rstrip("=").translate(_URL_SAFE)
     for skip in range(4):
         part = digits[skip:]
@@ -74,5 +73,5 @@ def from_base64(run: str) -> Iterator[str]:
 
 
 def is_legible(text: str) -> bool:
-    """Tell whether a decoded text can be words at all."""
+    """Tell whether a decoded text is readable."""
     return bool(text) and all(char.isprintable() or char in "\n\t\r" for char in text)

@@ -1,8 +1,8 @@
-"""What the user asks for: a small reader of imperative sentences.
+"""A small parser of requests: what the user asks for, in imperative sentences.
 
-It knows verbs and where their targets stand, and no more: enough to tell whether the user
-asked for this kind of effect on this target. It reads the user's own words alone, so it need
-not be as clever as an agent; what it cannot read was not asked for.
+The parser knows verbs and the positions of their targets. That is enough to tell whether the user
+asked for an effect on a target. It reads only the user's messages, so it can be simpler than an
+agent: a sentence that it cannot parse asks for nothing.
 """
 
 import re
@@ -23,22 +23,22 @@ ADDRESS: Final = re.compile(r"[\w.+%'-]+@[\w-]+(?:\.[\w-]+)*")
 
 
 class Wish(NamedTuple):
-    """One clause of the user's that asks for an effect."""
+    """One clause of a user's message that asks for an effect."""
 
     kinds: tuple[str, ...]
-    """The tools that can grant it."""
+    """The tools that can fulfil the request."""
     words: tuple[str, ...]
-    """Behind the verb: words as written, quotations without their marks."""
+    """The words after the verb; quotations without quotation marks."""
     targets: tuple[str, ...]
-    """Files that it may write or delete, or commands that it may run."""
+    """Files to write or delete, or commands to run."""
     literals: tuple[str, ...]
-    """What the user wrote out in full to be sent or kept."""
+    """Quoted texts to send or to save."""
     to_sender: bool
-    """It is an answer, or goes back to whoever wrote."""
+    """True if the request is a reply to a sender."""
     to_owner: bool
-    """It is for the user, or for nobody in particular."""
+    """True if the request is for the user, or names no recipient."""
     waits: bool
-    """It holds for a later message."""
+    """True if the request is for a later message."""
 
 
 class _Token(NamedTuple):
@@ -66,7 +66,7 @@ _VERBS: Final = (
     ((), ("encode", "convert", "decode", "reverse", "split", "remember", "follow", "obey")),
     ((), ("summarise", "summarize", "translate", "browse", "tell", "compare", "explain")),
 )
-"""What begins a clause, and the tools that it asks for; those that only look ask for none."""
+"""Verbs that begin a clause, and the tools that they ask for. Reading verbs have no tools."""
 _KINDS: Final = {verb: kinds for kinds, verbs in _VERBS for verb in verbs}
 _REPLIES: Final = frozenset(("reply", "answer", "respond"))
 _JOINTS: Final = frozenset((",", "and", "then", ":", "-"))
@@ -98,7 +98,7 @@ _LIST_MARK: Final = re.compile(r"\(?\d{1,3}[.)]?")
 _WAITS: Final = frozenset(("when", "whenever", "after", "once"))
 _OCCASIONS: Final = frozenset(("mail", "email", "message", "page", "file", "command"))
 _ENOUGH: Final = frozenset(("not", "never", "don't", "except", "without", "but", "unless"))
-"""Behind these, a clause names what is not meant."""
+"""After these words, a clause names exceptions."""
 _INTO: Final = frozenset(("to", "in", "into", "as", "onto", "over", "under", "called", "named"))
 _FILLERS: Final = frozenset(("the", "my", "your", "our", "a", "an", "file", "command", "new"))
 _RESPELLS: Final = frozenset(
@@ -107,24 +107,24 @@ _RESPELLS: Final = frozenset(
         *("encode", "encoded", "convert", "decode", "split", "parts", "pieces"),
     )
 )
-"""Words that say that what goes out is not what the user wrote, letter by letter."""
+"""Words that say that the output differs from what the user wrote."""
 
 
 @lru_cache(maxsize=2048)
 def wishes(message: str) -> tuple[Wish, ...]:
-    """Return what a message asks for. Quoted lines and sentences that tell are no requests."""
+    """Return the requests of a message. Quoted lines and statements are not requests."""
     return tuple(wish for sentence in _sentences(message) for wish in _read(sentence, message))
 
 
 @lru_cache(maxsize=512)
 def dictated(message: str) -> tuple[Wish, ...]:
-    """Return what stands in a message's quotations, for when the user says to follow them."""
+    """Return the requests inside the quotations of a message."""
     quotations = (t.text for s in _sentences(message) for t in s if t.kind == "quoted")
     return tuple(wish for text in quotations for wish in wishes(text))
 
 
 def follows_dictation(message: str) -> bool:
-    """Tell whether a message asks to have a text followed."""
+    """Tell whether a message asks to follow a text."""
     return any(
         _word(sentence[at]) in ("follow", "obey")
         for sentence in _sentences(message)
@@ -151,7 +151,7 @@ def _sentences(message: str) -> Iterator[list[_Token]]:
 
 
 def _read(sentence: list[_Token], message: str) -> Iterator[Wish]:
-    """Yield the wishes of one sentence, if it begins with a request."""
+    """Yield the requests of one sentence, if it begins with a verb."""
     at = _skip_lead_ins(sentence, 0)
     waits = at < len(sentence) and _word(sentence[at]) in _WAITS
     if waits:
@@ -184,7 +184,7 @@ def _skip_lead_ins(sentence: list[_Token], at: int) -> int:
 
 
 def _next_clause(sentence: list[_Token], at: int) -> int:
-    """Return where the next clause begins: a joint with a verb behind it."""
+    """Return the start of the next clause: a separator followed by a verb."""
     for place in range(at, len(sentence)):
         if _word(sentence[place]) in _JOINTS:
             start = _skip_lead_ins(sentence, place)
@@ -223,7 +223,7 @@ def _clause(sentence: list[_Token], at: int, stop: int, message: str, *, waits: 
 
 
 def _written(tokens: list[_Token]) -> tuple[str, ...]:
-    """Return the names behind `to`, `in` or `as`; where there are none, the first name."""
+    """Return the names after `to`, `in` or `as`; if there are none, the first name."""
     behind = [n + 1 for n, token in enumerate(tokens) if _word(token) in _INTO]
     names = [name for place in behind or [0] for name in _name_at(tokens, place)]
     return tuple(names)
@@ -236,7 +236,7 @@ def _name_at(tokens: list[_Token], at: int) -> tuple[str, ...]:
 
 
 def _commands(sentence: list[_Token], at: int, stop: int, message: str) -> Iterator[str]:
-    """Yield the commands that a clause may mean: a quotation, or the words as they stand."""
+    """Yield the commands that a clause may mean: a quotation, or its words."""
     start = at + 1
     while start < len(sentence) and _word(sentence[start]) in _FILLERS:
         start += 1
@@ -262,12 +262,12 @@ def _literals(tokens: list[_Token], targets: tuple[str, ...]) -> tuple[str, ...]
 
 
 def names_path(wish: Wish, path: str) -> bool:
-    """Tell whether a wish is about this file."""
+    """Tell whether a request names this file."""
     return any(_means(target, path) for target in wish.targets)
 
 
 def mentions_path(messages: list[str], path: str) -> bool:
-    """Tell whether the user spoke of a file at all."""
+    """Tell whether any message mentions this file."""
     return any(
         _means(token.text, path)
         for message in messages
@@ -277,7 +277,7 @@ def mentions_path(messages: list[str], path: str) -> bool:
 
 
 def _means(name: str, path: str) -> bool:
-    """Tell whether a name stands for a file: its ending, or all below a folder, may be left out."""
+    """Tell whether `name` means `path`: without its ending, or as a parent folder."""
     named, wanted = canonical(name), canonical(path)
     stem = wanted[: wanted.rindex(".")] if "." in wanted.rpartition("/")[2][1:] else wanted
     if named == wanted or (named == stem and "." not in named):
