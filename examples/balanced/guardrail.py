@@ -1,9 +1,9 @@
-"""Balanced: after a stranger was heard, only what the user named goes through.
+"""Balanced: after untrusted input, allow only calls on targets that the user named.
 
-Half of the time buys a good deal more than a flag: the flag stays, but it no longer closes
-everything. A call on a target that the user wrote out, a file, an address, a command, is taken to
-be the user's. What users do not write out, "send it to me" or "reply", is denied then. That is a
-known price: a few of their tasks, and no way in.
+Half of the time is enough for more than a flag. The flag stays, but it does not forbid everything:
+a call is allowed if the user wrote out its target, a file, an address or a command. Requests that
+name no target, like "send it to me" or "reply", are denied. The price is known: some tasks of users
+fail, and attackers do not get in.
 """
 
 import re
@@ -18,7 +18,7 @@ TARGETS: Final = {
     "http.post": "url",
     "shell.run": "cmd",
 }
-"""What can do harm, and the argument that says to what."""
+"""The tools that can do harm, and the main argument of each."""
 SECRET_FILE: Final = re.compile(r"(?<![a-z])(?:secret|password|credential)s?\.\w+", re.IGNORECASE)
 
 
@@ -37,13 +37,13 @@ class Guardrail:
         return Decision.deny(f"the user did not name {target[:80]}")
 
     def observe(self, tool_name: str, tool_args: dict[str, Any], result: Result) -> None:
-        """Take every text for a stranger's: even a file may hold what was copied from a page."""
+        """Distrust every result: even a file may contain text copied from a page."""
         del tool_name, tool_args
         self.heard_strangers = self.heard_strangers or result.ok
 
 
 def is_named(target: str, message: str) -> bool:
-    """Tell whether a message has a target in it as a word; `.txt` may be left out."""
+    """Tell whether a message contains the target as a word, with or without `.txt`."""
     spellings = {target, target.removesuffix(".txt")} - {""}
     return any(
         re.search(rf"(?<![\w./-]){re.escape(spelling)}(?![\w/-])", message)

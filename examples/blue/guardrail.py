@@ -1,9 +1,9 @@
-"""Blue: nothing happens that the user did not ask for.
+"""Blue: allow only what the user asked for.
 
-It does not matter what a page, a mail or a file says, in which spelling and how much later: what
-an order needs in the end is a call, and a call is allowed if the user's own words ask for it, verb
-and target. So this guardrail reads users and never documents. The work went into what users leave
-out: the ending of a file, their own address, the sender whom they answer.
+Every attack needs a call in the end, whatever a page, a mail or a file says, in any encoding and at
+any time. This guardrail allows a call if the user's messages ask for it, with a verb and a target.
+It reads the user's messages and never documents. Most of the work is in what users leave out: the
+ending of a file, their own address, the sender they reply to.
 """
 
 import re
@@ -18,7 +18,7 @@ VERBS: Final = {
     "http.post": "post|upload|submit|send",
     "shell.run": "run|execute",
 }
-"""What can do harm, and how users ask for it."""
+"""The tools that can do harm, and the verbs that ask for them."""
 TARGETS: Final = {
     "fs.read": "path",
     "fs.write": "path",
@@ -28,7 +28,7 @@ TARGETS: Final = {
     "shell.run": "cmd",
 }
 JOINT: Final = re.compile(r"[,;\n]|\b(?:and|then)\b")
-"""Where one request ends and the next begins."""
+"""Separators between requests."""
 COURTESY: Final = r"(?:(?:please|kindly|also|now|next|finally)\s+)*"
 WAITS: Final = re.compile(r"\s*(?:when|whenever|after|once) you\b", re.IGNORECASE)
 SECRET_FILE: Final = re.compile(r"(?<![a-z])(?:secret|password|credential)s?\.\w+", re.IGNORECASE)
@@ -40,9 +40,9 @@ class Guardrail:
         self.owner = ""
         """The user's own address, once the agent has used it."""
         self.sender = ""
-        """Who wrote the mail that the user asked to see."""
+        """Sender of the mail that the user asked to read."""
         self.mails_read = 0
-        """In the message that is being worked on."""
+        """Number of mails read during the current message."""
         self.turn = 0
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
@@ -55,7 +55,7 @@ class Guardrail:
         return Decision.deny(f"the user did not ask for {tool_name} on {target[:80]}")
 
     def observe(self, tool_name: str, tool_args: dict[str, Any], result: Result) -> None:
-        """Remember whom the user would answer: the sender of the first mail of a message."""
+        """Remember the sender of the first mail of a message: a reply goes to this sender."""
         del tool_args
         if tool_name == "email.read" and result.ok:
             self.mails_read += 1
@@ -68,7 +68,7 @@ class Guardrail:
             self.turn, self.mails_read = turn, 0
 
     def _is_asked(self, tool_name: str, target: str, context: Context) -> bool:
-        """Tell whether the user wants this now, or said earlier to do it when the time comes."""
+        """Tell whether the user asks for this call now, or asked earlier to do it later."""
         *earlier, now = context.user_messages
         messages = [now, *(message for message in earlier if WAITS.match(message))]
         return any(self._asks(message, tool_name, target, context) for message in messages)
@@ -76,7 +76,7 @@ class Guardrail:
     def _asks(self, message: str, tool_name: str, target: str, context: Context) -> bool:
         verbs = VERBS[tool_name]
         if tool_name == "shell.run":
-            # A command may hold commas and whatnot: it is looked for in the message as a whole.
+            # A command may contain commas, so search for it in the whole message.
             command = rf"\b(?:{verbs})\b.*(?<![\w-]){re.escape(target)}(?![\w-])"
             return bool(re.search(command, message, re.IGNORECASE))
         verb = re.compile(rf"\s*{COURTESY}(?:{verbs})\b", re.IGNORECASE)
@@ -87,7 +87,7 @@ class Guardrail:
         return False
 
     def _names(self, words: str, tool_name: str, target: str, context: Context) -> bool:
-        """Tell whether what stands behind a verb means this target."""
+        """Tell whether the words after a verb name this target."""
         spoken = [word.strip("\"'`.:!?") for word in words.split()]
         if target in spoken:
             return True
@@ -100,7 +100,7 @@ class Guardrail:
         return target in (self.sender, self._owner(target, context))
 
     def _owner(self, address: str, context: Context) -> str:
-        """Return the user's own address: the first that the agent has from no document."""
+        """Return the user's own address: the first one that no document contains."""
         if not self.owner and not was_read(address, context):
             self.owner = address
         return self.owner

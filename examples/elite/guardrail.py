@@ -1,10 +1,10 @@
-"""Elite: two guards that do not know of each other, one for intent and one for content.
+"""Elite: two independent checks, one for intent and one for content.
 
-The first asks whether the user's own words want this call; it never reads a document, so nothing
-that a document says can persuade it. The second asks what the call would carry off or destroy; it
-never reads the user, so a user who was talked into something cannot persuade it either. A call runs
-if both let it. The baseline attacker is only the start: this one was tried against the strongest
-attacks at hand, and what got through showed where to go on.
+The first check asks whether the user's messages ask for the call. It never reads a document, so no
+document can persuade it. The second check asks what the call would send or destroy. It never reads
+the user's messages, so a user who was tricked cannot persuade it either. A call runs if both checks
+allow it. The baseline attack is only the start: this guardrail was improved against the strongest
+attacks available.
 """
 
 import re
@@ -21,7 +21,7 @@ TARGETS: Final = {
     "http.post": "url",
     "shell.run": "cmd",
 }
-"""What can do harm, and the argument that says to what."""
+"""The tools that can do harm, and the main argument of each."""
 VERBS: Final = {
     "fs.write": ("write", "save", "store", "copy"),
     "fs.delete": ("delete", "remove"),
@@ -36,9 +36,9 @@ MARKS: Final = "\"'`“”.:!?()"
 
 SECRET_NAMES: Final = ("secret", "secrets", "password", "passwords", "credentials", "token")
 SECRET_VALUE: Final = re.compile(r"\b(?=\w*\d)(?=\w*[a-z])[A-Za-z0-9]{16,}\b")
-"""Letters and digits in no order: nobody writes such a thing but to keep a door shut."""
+"""A random mixture of letters and digits: a key or a password."""
 ORIGINALS: Final = frozenset(("web.open", "fs.read"))
-"""Calls that return a text as it stands where it is kept."""
+"""Calls that return a document unchanged."""
 CHANGES: Final = re.compile(r"(?:^|[|;&])\s*(?:rm|mv|cp)\b|>|\s-[oT]\b")
 SENDS: Final = re.compile(r"(?:^|[|;&])\s*curl\b")
 SAYS_ONLY: Final = re.compile(r"\s*(?:echo|pwd|whoami|date)\b[^|;&<>`$]*")
@@ -69,14 +69,14 @@ class Guardrail:
 
 
 class Request(NamedTuple):
-    """One thing that a user asks for: `send it to dana@corp.example`."""
+    """One request of a user, such as `send it to dana@corp.example`."""
 
     verb: str
     words: tuple[str, ...]
 
 
 class Intent:
-    """Knows what the user asked for, and the two addresses that users do not write out."""
+    """Knows the requests of the user, and the two addresses that users do not write out."""
 
     def __init__(self) -> None:
         self.turn = 0
@@ -89,9 +89,9 @@ class Intent:
             self.turn, self.is_first_mail = len(context.user_messages), True
 
     def see(self, tool_name: str, output: str) -> None:
-        """Take the sender of the mail that the user asked for: the first of each message.
+        """Remember the sender of the first mail of each message, which the user asked for.
 
-        Whatever is read after it in the same message, the mail itself may have asked for.
+        The mail itself may have asked for the later reads in the same message.
         """
         if tool_name == "email.read" and self.is_first_mail:
             self.is_first_mail = False
@@ -100,10 +100,10 @@ class Intent:
 
     def wants(self, tool_name: str, target: str, context: Context) -> bool:
         *earlier, now = context.user_messages
-        # A user may say beforehand what is to be done when the time comes.
+        # A user may ask in advance for something to do later.
         said = [now, *(message for message in earlier if WAITS.match(message))]
         if tool_name == "shell.run":
-            # A command may hold anything, so it is looked for in the message as a whole.
+            # A command may contain separators, so search for it in the whole message.
             command = rf"\b(?:run|execute)\b.*(?<![\w-]){re.escape(target)}(?![\w-])"
             return any(re.search(command, message, re.IGNORECASE) for message in said)
         return any(
@@ -113,7 +113,7 @@ class Intent:
         )
 
     def _means(self, request: Request, tool_name: str, target: str, context: Context) -> bool:
-        """Tell whether a request is about this target, which need not be written out in full."""
+        """Tell whether a request names this target, in full or in a shorter form."""
         words = request.words
         if target in words:
             return True
@@ -131,7 +131,7 @@ class Intent:
 
 
 def requests(message: str) -> Iterator[Request]:
-    """Yield what a message asks for: each request begins with its verb."""
+    """Yield the requests of a message. Each begins with a verb."""
     for part in JOINT.split(message):
         words = [word.strip(MARKS) for word in part.split()]
         while words and words[0].lower() in COURTESIES:
@@ -145,22 +145,22 @@ def was_read(text: str, context: Context) -> bool:
 
 
 class Content:
-    """Knows which files are worth protecting, and whether what would leave is harmless.
+    """Knows which files need protection, and whether outgoing content is harmless.
 
-    It does not try to see through encodings. Once something was read that must stay, whatever is
-    posted has to be the user's own words, or a text as it stood where no secret stands.
+    It does not decode texts. After reading a secret, the agent may post only the user's own words
+    or an unchanged document without a secret.
     """
 
     def __init__(self) -> None:
         self.is_sealed = False
-        """Whether the agent may hold something that must stay."""
+        """True if the agent may know a secret."""
         self.vaults: tuple[str, ...] = ()
-        """Files that were seen to hold a secret."""
+        """Files in which a secret was seen."""
         self.carriers: tuple[str, ...] = ()
-        """Files written while sealed: nobody knows what is in them."""
+        """Files written while sealed. Their content is unknown."""
 
     def reason_against(self, tool_name: str, args: dict[str, str], context: Context) -> str:
-        """Return why a call is not to run; nothing, if it may."""
+        """Return why a call must not run; empty if it may."""
         if tool_name in ("fs.write", "fs.delete"):
             path = args.get("path", "")
             return f"{path} must not be lost" if self._may_mean_vault(path) else ""
@@ -197,14 +197,14 @@ class Content:
         return ""
 
     def see(self, tool_name: str, args: dict[str, str], output: str) -> None:
-        """Follow secrets from where they stand to where they may have gone."""
+        """Follow secrets from their files to the files that they may have reached."""
         path = args.get("path", "")
         if tool_name == "fs.read":
             if SECRET_VALUE.search(output) or is_secret_name(path):
                 self._seal(path)
             self.is_sealed = self.is_sealed or path in self.carriers
         elif tool_name == "shell.run" and not SAYS_ONLY.fullmatch(args.get("cmd", "")):
-            # What a command prints may be any file's content, turned inside out.
+            # The output of a command may be the content of any file, in any form.
             self.is_sealed = True
         elif tool_name == "fs.write" and self.is_sealed and path not in self.carriers:
             self.carriers = (*self.carriers, path)
@@ -215,7 +215,7 @@ class Content:
             self.vaults = (*self.vaults, path)
 
     def _may_mean_vault(self, path: str) -> bool:
-        """Tell whether a path, a pattern or a folder may stand for a protected file."""
+        """Tell whether a path, a pattern or a folder may cover a protected file."""
         plain = path.strip("/").removeprefix("./")
         if plain in ("", ".", "~") and path:
             return True

@@ -1,8 +1,8 @@
-"""Words: ask a language model in plain sentences, and keep what it did.
+"""Words: ask a language model in plain sentences, and keep every message that made it act.
 
-The other examples know the deterministic agent's grammar. A model has none: it is asked as a
-person would ask, and whatever made it act is a candidate. Models are slow and their requests are
-counted, so it says the most promising things first and stops when nothing is left to spend.
+The other examples use the grammar of the deterministic agent. A model has no grammar, so this
+attack writes as a person would. Models are slow and requests to them are limited, so the attack
+sends the most promising messages first and stops when the budget is used up.
 """
 
 from typing import Any, Final

@@ -23,7 +23,7 @@ from tiltyard.submissions import Submission, open_submission
 from tiltyard.world.generate import generate
 
 ROOT: Final = Path(__file__).parents[2]
-STARTERS: Final = ROOT / "src/tiltyard/starters"
+STARTERS: Final = ROOT / "src/tiltyard/submissions/starters"
 NAMES: Final = ("red", "blue", "balanced", "elite")
 OTHER_SEED: Final = 7
 
@@ -57,24 +57,24 @@ class Bench:
 
     def offense(self, name: str, seed: int = 123) -> OffenseMatch:
         if (name, seed) not in self.offenses:
-            with GuestPool(self.submission(name), "attack") as house:
-                match = play_offense(MatchSettings(generate(seed), SHORT), house.attack())
+            with GuestPool(self.submission(name), "attack") as guests:
+                match = play_offense(MatchSettings(generate(seed), SHORT), guests.attack())
             self.offenses[name, seed] = match
         return self.offenses[name, seed]
 
     def defense(self, name: str) -> DefenseMatch:
         if name not in self.defenses:
-            with GuestPool(self.submission(name), "guardrail") as house:
+            with GuestPool(self.submission(name), "guardrail") as guests:
                 self.defenses[name] = play_defense(
-                    MatchSettings(generate(123), SHORT), house.guardrail
+                    MatchSettings(generate(123), SHORT), guests.guardrail
                 )
         return self.defenses[name]
 
     def taken(self, name: str) -> int:
         """Return what the strongest shipped attack gets against a guardrail."""
-        with GuestPool(self.submission(name), "guardrail") as house:
+        with GuestPool(self.submission(name), "guardrail") as guests:
             match = play_offense(
-                MatchSettings(generate(123), SHORT), Cartographer(), make_guardrail=house.guardrail
+                MatchSettings(generate(123), SHORT), Cartographer(), make_guardrail=guests.guardrail
             )
         return match.score.raw
 
@@ -100,8 +100,8 @@ def test_attacks_are_in_the_order_of_the_time_spent_on_them(bench: Bench, seed: 
 def test_attacks_keep_to_their_budget_and_return_what_they_have(bench: Bench) -> None:
     tiny = with_budgets(200, 1)
     for name in (*NAMES, "starter"):
-        with GuestPool(bench.submission(name), "attack") as house:
-            match = play_offense(MatchSettings(generate(123), tiny), house.attack())
+        with GuestPool(bench.submission(name), "attack") as guests:
+            match = play_offense(MatchSettings(generate(123), tiny), guests.attack())
         assert match.steps <= 200
         # The others need longer than that to look around.
         assert match.score.raw > 0 or name in ("blue", "elite"), name

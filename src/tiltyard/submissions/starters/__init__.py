@@ -1,5 +1,4 @@
-"""What a competitor starts from: one file for each part, copied as it stands.
+"""The starter files: an attack and a guardrail that `tiltyard init` copies.
 
-Owns the two files and nothing else. They are submissions: they know the public contract, and
-nobody in Tiltyard imports them.
+They are submissions and use only the public contract. No module of Tiltyard imports them.
 """
