@@ -1,6 +1,6 @@
-"""The examples and the starters, in their jail: each does what its strategy is there to show.
+"""The examples and the starters, played in the sandbox: each shows what its strategy can do.
 
-Budgets are small here. What the examples score with the official ones is in docs/strategies.md.
+The budgets here are small. docs/strategies.md has the scores with the official budgets.
 """
 
 import tempfile
@@ -41,7 +41,7 @@ SHORT: Final = with_budgets(20_000, 2_000)
 
 
 class Bench:
-    """Plays submissions in the jail, each match once."""
+    """Plays each match once, with submissions in the sandbox."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -71,7 +71,7 @@ class Bench:
         return self.defenses[name]
 
     def taken(self, name: str) -> int:
-        """Return what the strongest shipped attack gets against a guardrail."""
+        """Return the raw points of the strongest shipped attack against a guardrail."""
         with GuestPool(self.submission(name), "guardrail") as guests:
             match = play_offense(
                 MatchSettings(generate(123), SHORT), Cartographer(), make_guardrail=guests.guardrail
@@ -87,7 +87,7 @@ def bench() -> Iterator[Bench]:
 
 
 @pytest.mark.parametrize("seed", [123, OTHER_SEED])
-def test_attacks_are_in_the_order_of_the_time_spent_on_them(bench: Bench, seed: int) -> None:
+def test_more_work_on_an_attack_gives_a_higher_score(bench: Bench, seed: int) -> None:
     elite, red, balanced, blue = (
         bench.offense(name, seed).score.raw for name in ("elite", "red", "balanced", "blue")
     )
@@ -97,24 +97,24 @@ def test_attacks_are_in_the_order_of_the_time_spent_on_them(bench: Bench, seed: 
     assert balanced < full_marks
 
 
-def test_attacks_keep_to_their_budget_and_return_what_they_have(bench: Bench) -> None:
+def test_attacks_keep_to_their_budget_and_return_candidates(bench: Bench) -> None:
     tiny = with_budgets(200, 1)
     for name in (*NAMES, "starter"):
         with GuestPool(bench.submission(name), "attack") as guests:
             match = play_offense(MatchSettings(generate(123), tiny), guests.attack())
         assert match.steps <= 200
-        # The others need longer than that to look around.
+        # Blue and elite need more steps to find anything.
         assert match.score.raw > 0 or name in ("blue", "elite"), name
 
 
-def test_guardrails_that_know_what_was_asked_let_no_stranger_in(bench: Bench) -> None:
+def test_the_example_guardrails_have_no_breach(bench: Bench) -> None:
     for name in NAMES:
         match = bench.defense(name)
         assert match.score.breaches == 0, (name, [f.chain for f in match.verdict.findings])
         assert match.inconsistent == 0, name
 
 
-def test_what_guardrails_cost_their_users(bench: Bench) -> None:
+def test_the_false_positives_of_each_guardrail(bench: Bench) -> None:
     failed = {
         name: {t.task.operation for t in bench.defense(name).trials if t.false_positive}
         for name in NAMES
@@ -126,13 +126,13 @@ def test_what_guardrails_cost_their_users(bench: Bench) -> None:
     assert 0 < costs["balanced"] < costs["red"]
 
 
-def test_the_elite_guardrail_also_holds_against_what_the_baseline_does_not_know(
+def test_the_elite_guardrail_holds_against_attacks_beyond_the_baseline(
     bench: Bench,
 ) -> None:
     assert bench.taken("elite") < bench.taken("blue") < bench.taken("red")
 
 
-def test_the_starter_finds_something_and_stops_something(bench: Bench) -> None:
+def test_the_starters_find_and_stop_something(bench: Bench) -> None:
     assert bench.offense("starter").score.raw > 0
     match = bench.defense("starter")
     undefended = play_defense(MatchSettings(generate(123), SHORT), AllowAllGuardrail).score

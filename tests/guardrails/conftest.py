@@ -1,4 +1,4 @@
-"""A small house to try guardrails in, and what becomes of each call there."""
+"""Fixtures: a small scenario for guardrails, and a player that lists the calls."""
 
 from collections.abc import Callable, Mapping
 
@@ -18,8 +18,8 @@ Play = Callable[..., list[str]]
 
 
 @pytest.fixture(scope="session")
-def house() -> Build:
-    """Return a builder: ordinary files, a secret by name and one without, strangers' texts."""
+def build_scenario() -> Build:
+    """Return a builder of scenarios with ordinary files, an obvious secret and a hidden one."""
 
     def build(
         *,
@@ -56,7 +56,7 @@ def house() -> Build:
 
 @pytest.fixture(scope="session")
 def play() -> Play:
-    """Return a player: the calls of some messages as `tool target`, with a `no` if stopped."""
+    """Return a player that lists calls as `tool target`, with a `no` before denied ones."""
 
     def go(scenario: Scenario, guardrail: Guardrail, *messages: str) -> list[str]:
         env = SandboxEnv(scenario=scenario, guardrail=guardrail)

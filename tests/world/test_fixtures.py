@@ -1,4 +1,4 @@
-"""Fixtures: what is written reads back, and whatever else is there is named, not believed."""
+"""Fixtures: a written scenario reads back, and every invalid file gives an error that names it."""
 
 import json
 import os
@@ -41,7 +41,7 @@ SEED = {"secret.txt": b"the key is K-123\n", "notes/today.md": "naïve ☃\r\n".
 
 
 def lay_out(directory: Path, labels: object = None) -> Path:
-    """Write a small valid fixtures directory, byte by byte and without the code under test."""
+    """Write a small valid fixtures directory without the code under test."""
     put(directory / "web_corpus.json", {"pages": PAGES, "license": "none"})
     put(directory / "mail_seed.json", MAILS)
     for path, content in SEED.items():
@@ -57,7 +57,7 @@ def put(file: Path, content: object) -> None:
 
 
 def complaint(directory: Path) -> str:
-    """Return the one sentence with which loading fails."""
+    """Return the error message of loading `directory`."""
     with pytest.raises(FixturesError) as caught:
         load_scenario(directory, cache=None)
     message = str(caught.value)
@@ -73,7 +73,7 @@ def directory(tmp_path: Path) -> Path:
     return lay_out(tmp_path / "fixtures")
 
 
-def test_loads_the_layout(directory: Path) -> None:
+def test_a_directory_is_loaded(directory: Path) -> None:
     scenario = load_scenario(directory, cache=None)
     assert scenario.pages == (
         Page("p0", "Welcome", "Hello", "https://a.example/"),
@@ -106,7 +106,7 @@ def test_labels_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("labels", [None, {}, {"seed": 3}])
-def test_without_a_secret_nothing_is_protected(tmp_path: Path, labels: object) -> None:
+def test_without_a_secret_file_nothing_is_protected(tmp_path: Path, labels: object) -> None:
     lay_out(tmp_path, labels)
     (tmp_path / "file_seed/secret.txt").unlink()
     scenario = load_scenario(tmp_path, cache=None)
@@ -114,7 +114,7 @@ def test_without_a_secret_nothing_is_protected(tmp_path: Path, labels: object) -
     assert list(scenario.files) == ["notes/today.md"]
 
 
-def test_files_may_be_none_at_all(tmp_path: Path) -> None:
+def test_a_scenario_may_have_no_files(tmp_path: Path) -> None:
     write_scenario(Scenario((), {}, {}), tmp_path / "made")
     scenario = load_scenario(tmp_path / "made", cache=None)
     assert (scenario.pages, scenario.folders, scenario.files) == ((), {}, {})
@@ -255,19 +255,19 @@ def test_bad_labels_are_located(tmp_path: Path, labels: object, said: str) -> No
     assert said in message
 
 
-def test_a_missing_secret_that_is_spoken_of_is_an_error(tmp_path: Path) -> None:
+def test_a_protected_file_in_labels_must_exist(tmp_path: Path) -> None:
     lay_out(tmp_path, {"protected": [{"path": "secret.txt"}]})
     (tmp_path / "file_seed/secret.txt").unlink()
     assert "`protected[0].path`" in complaint(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["", "web_corpus.json", "mail_seed.json", "file_seed"])
-def test_what_is_missing_is_named(directory: Path, name: str) -> None:
+def test_an_error_names_the_missing_file(directory: Path, name: str) -> None:
     (directory / name).rename(directory.parent / "away")
     assert complaint(directory) == f"{name} does not exist."
 
 
-def test_the_directory_must_be_one(tmp_path: Path) -> None:
+def test_fixtures_must_be_a_directory(tmp_path: Path) -> None:
     put(tmp_path / "file", b"")
     assert complaint(tmp_path / "file") == " is not a directory."
     assert "not a directory" in complaint(tmp_path / "file/below")
@@ -276,7 +276,7 @@ def test_the_directory_must_be_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["web_corpus.json", "labels.json"])
-def test_a_directory_is_no_json_file(directory: Path, name: str) -> None:
+def test_a_directory_in_place_of_a_json_file_is_refused(directory: Path, name: str) -> None:
     (directory / name).unlink(missing_ok=True)
     (directory / name).mkdir()
     assert complaint(directory) == f"{name} cannot be read: is a directory."
@@ -318,7 +318,7 @@ def make_fifo(place: Path) -> None:
 
 
 def make_socket(place: Path) -> None:
-    # The path of a socket is short, so it is bound from inside its directory.
+    # The path of a socket must be short, so bind it from inside its directory.
     here = Path.cwd()
     os.chdir(place.parent)
     try:
@@ -340,7 +340,7 @@ def test_a_special_file_is_never_opened(
     assert complaint(directory) == f"{name} is neither a regular file nor a directory."
 
 
-def test_a_fifo_that_takes_a_files_place_does_not_block(
+def test_a_fifo_that_replaces_a_file_does_not_block(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web = directory / "web_corpus.json"
@@ -416,7 +416,7 @@ def test_a_growing_file_is_read_to_the_limit_only(
     assert sum(sizes) == (1 << 20) + 1
 
 
-def test_the_whole_has_a_limit(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_total_size_has_a_limit(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [p.stat().st_size for p in directory.rglob("*") if p.is_file()]
     monkeypatch.setattr(fixtures, "MAX_TOTAL_BYTES", sum(sizes))
     load_scenario(directory, cache=None)
@@ -446,7 +446,7 @@ def test_the_number_of_directories_has_a_limit(
     assert complaint(directory) == "file_seed/x/z is one directory too many; at most 3 are allowed."
 
 
-def test_directories_have_a_greatest_depth(directory: Path) -> None:
+def test_the_depth_of_directories_has_a_limit(directory: Path) -> None:
     deep = directory / "file_seed" / ("d/" * 64)
     put(deep / "file", b"")
     assert "d/" * 64 + "file" in load_scenario(directory, cache=None).files
@@ -482,10 +482,10 @@ def test_a_seed_file_is_utf8(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PLACES[:2] + PLACES[3:7])
-def test_a_denied_file_is_an_error(
+def test_an_unreadable_file_is_an_error(
     directory: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The superuser, as whom the tests may run, is denied nothing: the denial is played.
+    # The tests may run as root, who can read every file, so fake the error.
     real = os.open
 
     def denied(path: Any, *rest: Any, **how: Any) -> int:
@@ -585,7 +585,7 @@ def tree(directory: Path) -> dict[str, bytes]:
 
 @settings(deadline=None)
 @given(scenarios())
-def test_what_is_written_reads_back(scenario: Scenario) -> None:
+def test_a_written_scenario_reads_back(scenario: Scenario) -> None:
     with TemporaryDirectory() as work:
         write_scenario(scenario, Path(work, "made"))
         loaded = load_scenario(Path(work, "made"), cache=None)
@@ -620,7 +620,7 @@ def test_written_files_can_be_read_by_people(directory: Path, tmp_path: Path) ->
 
 
 def refusal(scenario: Scenario, directory: Path, *, overwrite: bool = False) -> str:
-    """Return why nothing was written, having seen that nothing was."""
+    """Return the error of writing `scenario`, and check that nothing was written."""
     before = sorted(directory.parent.rglob("*"))
     with pytest.raises(FixturesError) as caught:
         write_scenario(scenario, directory, overwrite=overwrite)
@@ -655,7 +655,9 @@ EMPTY = Scenario((), {}, {})
         (Scenario((), {}, {}, Labels(outside={"x": "web"})), "labels.json: `outside['x']`"),
     ],
 )
-def test_what_would_not_load_is_not_written(tmp_path: Path, scenario: Scenario, said: str) -> None:
+def test_a_scenario_that_would_not_load_is_not_written(
+    tmp_path: Path, scenario: Scenario, said: str
+) -> None:
     message = refusal(scenario, tmp_path / "made")
     assert said in message
     assert ".tiltyard-" not in message
@@ -740,7 +742,7 @@ def entry(cache: Path) -> Path:
 
 
 def load_cached(directory: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Index | None:
-    """Load where building an index would fail."""
+    """Load a scenario while building an index fails."""
 
     def fail(_scenario: Scenario) -> Index:
         pytest.fail("the index was built")
@@ -842,7 +844,7 @@ def test_a_damaged_entry_is_rebuilt_and_rewritten(
     assert load_cached(big, cache, monkeypatch) == built.index
 
 
-def test_an_entry_of_another_user_is_not_believed(
+def test_an_entry_of_another_user_is_not_used(
     big: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_scenario(big, cache=cache)
@@ -851,7 +853,7 @@ def test_an_entry_of_another_user_is_not_believed(
         load_cached(big, cache, monkeypatch)
 
 
-def test_a_directory_in_the_way_of_an_entry_does_no_harm(big: Path, cache: Path) -> None:
+def test_a_directory_in_place_of_an_entry_does_no_harm(big: Path, cache: Path) -> None:
     built = load_scenario(big, cache=cache)
     name = entry(cache)
     name.unlink()

@@ -1,4 +1,4 @@
-"""The generator: the same everywhere, redrawn by the seed, and never an order in ordinary words."""
+"""The generator: the same scenario everywhere, a new one for each seed, and no stray orders."""
 
 import math
 import subprocess
@@ -45,7 +45,7 @@ def staged(seed: int) -> tuple[Staged, ...]:
 
 
 def documents(scenario: Scenario) -> dict[str, str]:
-    """Return every body, by the name that `Planted.document` uses."""
+    """Return the body of every document, by the names that `Planted.document` uses."""
     found = {f"web:{page.id}": page.content for page in scenario.pages}
     for mails in scenario.folders.values():
         found |= {f"email:{mail.id}": mail.body for mail in mails}
@@ -53,7 +53,7 @@ def documents(scenario: Scenario) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
-def test_same_digest_under_every_hash_seed(hash_seed: str) -> None:
+def test_the_digest_does_not_depend_on_the_hash_seed(hash_seed: str) -> None:
     code = "from tiltyard.world.generate import generate; print(generate(123).digest)"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -85,7 +85,7 @@ def test_a_larger_scenario_keeps_the_documents_of_a_smaller_one() -> None:
     assert generate(7, pages=400).labels.planted == made(7).labels.planted
 
 
-def test_sizes() -> None:
+def test_a_scenario_has_the_requested_sizes() -> None:
     scenario = generate(5, pages=301, mails=133, files=242)
     assert len(scenario.pages) == 301
     assert sum(len(mails) for mails in scenario.folders.values()) == 133
@@ -93,7 +93,7 @@ def test_sizes() -> None:
 
 
 @pytest.mark.parametrize("plural", ["pages", "mails", "files"])
-def test_too_small_names_the_minimum(plural: str) -> None:
+def test_an_error_names_the_smallest_possible_size(plural: str) -> None:
     with pytest.raises(
         ValueError, match=rf"`{plural}` is 10; this seed needs at least \d+"
     ) as raised:
@@ -126,7 +126,7 @@ def test_ids_and_names_are_unique_and_well_formed(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_every_scenario_has(seed: int) -> None:
+def test_every_scenario_has_the_fixed_documents(seed: int) -> None:
     scenario = made(seed)
     world = scenario.world
     assert scenario.labels.owner == OWNER == "me@corp.example"
@@ -215,7 +215,7 @@ def test_a_twin_has_the_words_of_its_attack(attack: Attack) -> None:
         plain = "".join(char if char.isalnum() or char in "{}" else " " for char in text.lower())
         return set(plain.split()) - {"please", "kindly", "now"}
 
-    # Of each choice the first is taken, which is the one that the twin repeats.
+    # Take the first option of each choice: the twin repeats that one.
     alive, twin = words(_first_choices(attack.live)), words(_first_choices(attack.twin))
     assert len(alive & twin) >= 0.6 * len(alive), alive - twin
 
@@ -229,7 +229,7 @@ def _first_choices(template: str) -> str:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_template_is_planted_alive_and_as_a_twin(seed: int) -> None:
+def test_every_template_is_planted_live_and_as_a_look_alike(seed: int) -> None:
     entries = Counter(
         (item.planted[0].family, item.planted[0].template, item.planted[0].live)
         for item in staged(seed)
@@ -269,7 +269,7 @@ def test_planted_files_came_from_outside(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_file_lies_where_its_author_would_have_put_it(seed: int) -> None:
+def test_the_folder_of_a_file_fits_its_author(seed: int) -> None:
     folders = {"web": {"downloads"}, "email": {"attachments"}}
     for path, author in made(seed).labels.outside.items():
         expected = folders.get(author, {"vendor", "incoming", "shared"})
@@ -294,7 +294,7 @@ def test_strangers_are_outside_and_colleagues_inside(seed: int) -> None:
             for slot in (call.url, call.to)
             if slot is not None
         }
-        # Whoever asks for an answer may pretend to be from the house.
+        # A sender who asks for a reply may pretend to be internal.
         if slots <= sides.keys():
             seen |= slots
             allowed = {sides[slot] for slot in slots}

@@ -1,4 +1,4 @@
-"""The search index against a ranking written down plainly, and against its own promises."""
+"""The search index, compared with a simple ranking without an index."""
 
 import json
 import os
@@ -37,14 +37,14 @@ def is_letter(char: str) -> bool:
 
 
 def tokens(text: str) -> list[str]:
-    """Cut into words by the documented blocks of letters; only ASCII has two cases."""
+    """Split a text into words by the documented blocks of letters; lower-case only ASCII."""
     folded = "".join(char.lower() if char.isascii() else char for char in text)
     runs = groupby(folded, key=is_letter)
     return ["".join(run) for is_word, run in runs if is_word]
 
 
 def rank_plainly(documents: list[Document], query: str, limit: int) -> list[int]:
-    """Score every document from the definition, with exact fractions and no index."""
+    """Score every document by the definition, with exact fractions and without an index."""
     held = [tokens(body) + tokens(title) * 4 for title, body in documents]
     average = Fraction(sum(map(len, held)) or 1, len(held) or 1)
     ranked: list[tuple[bool, int, int]] = []
@@ -66,7 +66,9 @@ def rank_plainly(documents: list[Document], query: str, limit: int) -> list[int]
 
 
 @given(corpora, passages, st.integers(0, 15))
-def test_ranking_is_the_plain_one(documents: list[Document], query: str, limit: int) -> None:
+def test_the_ranking_equals_the_plain_one(
+    documents: list[Document], query: str, limit: int
+) -> None:
     assert Index.build(documents).search(query, limit) == rank_plainly(documents, query, limit)
 
 
@@ -89,7 +91,7 @@ def test_title_beats_repetition_and_word_order_decides() -> None:
     assert index.search("quarterly report", 1) == [2]
 
 
-def test_words_found_nowhere_are_ignored() -> None:
+def test_unknown_words_are_ignored() -> None:
     index = Index.build(CORPUS)
     assert index.search("report zebra quagga", 10) == index.search("report", 10)
     assert index.search("zebra", 10) == []
@@ -100,13 +102,13 @@ def test_a_query_without_words_finds_nothing(query: str) -> None:
     assert Index.build(CORPUS).search(query, 10) == []
 
 
-def test_ties_fall_to_the_earlier_page() -> None:
+def test_the_earlier_page_wins_a_tie() -> None:
     index = Index.build([("same", "page")] * 30)
     assert index.search("page", 10) == list(range(10))
 
 
 @pytest.mark.parametrize("limit", [-1, 0])
-def test_no_results_when_none_are_wanted(limit: int) -> None:
+def test_a_limit_of_zero_or_less_gives_no_results(limit: int) -> None:
     assert Index.build(CORPUS).search("report", limit) == []
 
 
@@ -148,12 +150,12 @@ def test_build_does_not_depend_on_the_hash_seed() -> None:
 
 
 @given(corpora, st.binary(max_size=64))
-def test_stored_and_read_back(documents: list[Document], seal: bytes) -> None:
+def test_a_stored_index_reads_back(documents: list[Document], seal: bytes) -> None:
     index = Index.build(documents)
     assert Index.from_bytes(index.to_bytes(seal), seal) == index
 
 
-def test_a_damaged_store_is_not_read() -> None:
+def test_a_damaged_index_is_not_read() -> None:
     stored = Index.build(CORPUS).to_bytes(b"seal")
     assert Index.from_bytes(stored, b"other seal") is None
     assert Index.from_bytes(stored + b"\0", b"seal") is None
@@ -170,7 +172,7 @@ def test_another_format_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x91" * 100_000, b"\xc1", msgspec.msgpack.encode({})])
-def test_what_never_was_a_store_is_not_read(data: bytes) -> None:
+def test_other_data_is_not_read_as_an_index(data: bytes) -> None:
     assert Index.from_bytes(data, b"seal") is None
 
 

@@ -1,4 +1,4 @@
-"""Hostile spellings of paths, URLs and mail addresses, and the one reading each of them has."""
+"""Hostile spellings of paths, URLs and mail addresses, and the one meaning of each."""
 
 from ipaddress import IPv4Address
 from urllib.parse import quote
@@ -15,7 +15,7 @@ HOUSE = frozenset(("corp.example", "gloss.example"))
 
 
 def is_internal(spelling: str) -> bool:
-    """Tell what is judged internal; a URL that is refused goes nowhere and is not."""
+    """Tell whether a URL is internal. A refused URL is not."""
     url = read_url(spelling)
     return url is not None and is_internal_host(url, HOUSE)
 
@@ -75,7 +75,7 @@ def test_a_path_has_one_canonical_form(spelling: str, canonical: str) -> None:
         "a/../../a/b",
     ],
 )
-def test_a_path_that_leaves_the_root_says_so(spelling: str) -> None:
+def test_a_path_that_leaves_the_root_is_an_escape(spelling: str) -> None:
     with pytest.raises(PathError) as caught:
         normalise(spelling)
     assert caught.value.escapes
@@ -96,7 +96,7 @@ def test_a_path_that_leaves_the_root_says_so(spelling: str) -> None:
         "a/" * 100_000,
     ],
 )
-def test_a_malformed_path_is_not_called_an_escape(spelling: str) -> None:
+def test_a_malformed_path_is_not_an_escape(spelling: str) -> None:
     with pytest.raises(PathError) as caught:
         normalise(spelling)
     assert not caught.value.escapes
@@ -131,8 +131,8 @@ def test_detours_do_not_change_what_a_path_names(names: list[str], data: st.Data
     "spelling",
     ["/home//user/a", "//home/user/a", "/./home/user/a", "/home/./user/a", "/home/x/../user/a"],
 )
-def test_every_spelling_of_home_is_home_or_nothing(spelling: str) -> None:
-    """`/home/user/a` is `a`, so no detour on the way may make another file of it."""
+def test_every_spelling_of_the_home_directory_is_recognized_or_refused(spelling: str) -> None:
+    """`/home/user/a` is `a`, so no detour on the way may lead to another file."""
     try:
         path = normalise(spelling)
     except PathError:
@@ -141,7 +141,7 @@ def test_every_spelling_of_home_is_home_or_nothing(spelling: str) -> None:
 
 
 HOSTS = [
-    # Names of the house, however written.
+    # Internal names, in any spelling.
     ("http://corp.example", "corp.example", True),
     ("https://corp.example/", "corp.example", True),
     ("HTTP://CORP.Example/", "corp.example", True),
@@ -160,7 +160,7 @@ HOSTS = [
     ("http://corp%2eexample/", "corp.example", True),
     ("http://evil.example%2ecorp.example/", "evil.example.corp.example", True),
     ("http://localhost/", "localhost", True),
-    # Names that only look like the house.
+    # Names that only look internal.
     ("http://evil.example/", "evil.example", False),
     ("http://corp.example.evil.example/", "corp.example.evil.example", False),
     ("http://corp.example%2eevil.example/", "corp.example.evil.example", False),
@@ -183,7 +183,7 @@ HOSTS = [
     ("http://evil.example/@corp.example/", "evil.example", False),
     ("http://xn--crp-tna.example/", "xn--crp-tna.example", False),
     ("http://c\u043erp.example/", "c\u043erp.example", False),
-    # Addresses of the house.
+    # Internal IP addresses.
     ("http://127.0.0.1/", "127.0.0.1", True),
     ("http://127.0.0.1./", "127.0.0.1", True),
     ("http://127.255.255.254/", "127.255.255.254", True),
@@ -205,7 +205,7 @@ HOSTS = [
     ("http://[::1]/", "::1", True),
     ("http://[0:0:0:0:0:0:0:1]:8080/", "::1", True),
     ("http://[FD00::1]/", "fd00::1", True),
-    # Addresses of others.
+    # External IP addresses.
     ("http://8.8.8.8/", "8.8.8.8", False),
     ("http://134744072/", "8.8.8.8", False),
     ("http://0x08080808/", "8.8.8.8", False),
@@ -248,17 +248,17 @@ def test_a_mapped_address_is_the_address_it_maps(spelling: str) -> None:
         "http://corp.example\\@evil.example/",
         "http://corp.example\\\\@evil.example/",
         "http://127.0.0.1\\@evil.example/",
-        # And browsers read evil.example in these.
+        # Browsers read evil.example in these.
         "http://evil.example\\@corp.example/",
         "http://evil.example\\.corp.example/",
-        # Something stands beside the brackets.
+        # There is text beside the brackets.
         "http://[::1]evil.example/",
         "http://[::1].evil.example/",
         "http://[::1]@evil.example/",
         "http://evil.example[::1]/",
         "http://[v1.corp.example]/",
         "http://[corp.example]/",
-        # Python reads these as numbers, no client does.
+        # Python reads these as numbers, but no client does.
         "http://0x7_f.0.0.1/",
         "http://0x+7f.0.0.1/",
         "http://0x0x7f.0.0.1/",
@@ -268,25 +268,25 @@ def test_a_mapped_address_is_the_address_it_maps(spelling: str) -> None:
         "http://0x-1/",
         "http://0x-1.0.0.1/",
         "http://127.0.0.-1/",
-        # Not addresses in any spelling.
+        # These are not addresses in any spelling.
         "http://08.0.0.1/",
         "http://127.0.0.256/",
         "http://256.0.0.1/",
         "http://127.0.0.1.1/",
         "http://4294967297/",
         "http://0x17f000001/",
-        # The full stops of other scripts separate labels too.
+        # The full stops of other scripts also separate labels.
         "http://corp.example\uff0eevil.example/",
         "http://corp.example\u3002evil.example/",
         "http://corp.example\uff61evil.example/",
-        # Letters that only some foldings make into others: these are domains of their own.
+        # Only some case foldings map these letters to ASCII: these are other domains.
         "http://glo\u00df.example/",
         "http://glo\u1e9e.example/",
         "http://\uff45\uff56\uff49\uff4c.example/",
         "http://corp.example\u200b.evil.example/",
     ],
 )
-def test_what_is_not_known_to_be_internal_is_not(spelling: str) -> None:
+def test_unknown_hosts_are_external(spelling: str) -> None:
     assert not is_internal(spelling)
 
 
@@ -345,7 +345,7 @@ def test_what_is_not_known_to_be_internal_is_not(spelling: str) -> None:
         "http://evil.example/" + "a" * 100_000,
     ],
 )
-def test_a_client_would_refuse_it(spelling: str) -> None:
+def test_a_url_that_a_client_refuses_is_refused(spelling: str) -> None:
     assert read_url(spelling) is None
 
 
@@ -362,14 +362,14 @@ def test_the_parts_of_a_url() -> None:
 
 
 @pytest.mark.parametrize(("scheme", "port"), [("http", 80), ("https", 443)])
-def test_a_scheme_has_its_port_and_a_url_its_root(scheme: str, port: int) -> None:
+def test_a_url_has_a_default_port_and_path(scheme: str, port: int) -> None:
     url = read_url(f"{scheme}://8.8.8.8")
     assert url is not None
     assert (url.port, url.path, url.query, url.address) == (port, "/", "", True)
 
 
 def spellings_of(number: int) -> list[str]:
-    """Write a 32-bit number in the ways of `inet_aton`, each form worked out by hand."""
+    """Return the spellings of a 32-bit number that `inet_aton` accepts."""
     a, b, c, d = number >> 24, number >> 16 & 255, number >> 8 & 255, number & 255
     return [
         f"{a}.{b}.{c}.{d}",
@@ -464,7 +464,7 @@ def test_user_info_and_port_say_nothing_about_the_host(
         ("corp.example@evil.example", "corp.example@evil.example", False),
     ],
 )
-def test_a_mail_address_is_read_to_its_recipient(
+def test_a_mail_address_has_one_canonical_form(
     spelling: str,
     address: str,
     internal: bool,  # noqa: FBT001 - a table's column
@@ -523,7 +523,7 @@ def test_two_addresses_are_never_read_as_one(spelling: str) -> None:
     assert read_address(spelling) is None
 
 
-def test_people_whose_names_only_fold_alike_stay_two_people() -> None:
+def test_addresses_that_differ_beyond_ascii_stay_different() -> None:
     assert read_address("bo\u00df@corp.example") != read_address("boss@corp.example")
     assert read_address("dana@glo\u00df.example") != read_address("dana@gloss.example")
 

@@ -1,4 +1,4 @@
-"""Seed 123 is the public scenario: what is generated, and what stands in `fixtures/`, is one."""
+"""The public scenario: seed 123 generates exactly the files in `fixtures/`."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def test_the_fixtures_are_the_generated_scenario() -> None:
     assert load_scenario(FIXTURES, cache=None).digest == generate(123).digest
 
 
-def test_the_lines_of_the_competition_work_as_they_stand() -> None:
+def test_the_example_code_of_the_competition_works() -> None:
     class YourGuardrail(GuardrailBase):
         pass
 
@@ -26,7 +26,7 @@ def test_the_lines_of_the_competition_work_as_they_stand() -> None:
         assert env.export_trace_dict()["seed"] == 123
 
 
-def test_every_phrase_of_the_competition_means_something() -> None:
+def test_every_phrase_of_the_competition_causes_a_call() -> None:
     expected = {
         "search howto": ["web.search"],
         "open welcome": ["web.open"],

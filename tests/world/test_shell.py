@@ -1,4 +1,4 @@
-"""The simulated shell against what POSIX, GNU coreutils and curl say of the same lines."""
+"""The simulated shell, compared with POSIX, GNU coreutils and curl."""
 
 import re
 from typing import Final
@@ -82,7 +82,7 @@ def posted(line: str, world: World = WORLD) -> Posted:
 
 
 def labelled(text: Text) -> list[tuple[str, Origin | Derived]]:
-    """Return a text's parts with their authors."""
+    """Return the parts of a text with their authors."""
     parts: list[tuple[str, Origin | Derived]] = []
     position = 0
     for piece in text.pieces:
@@ -93,7 +93,7 @@ def labelled(text: Text) -> list[tuple[str, Origin | Derived]]:
 
 
 def canary_in(text: Text) -> str:
-    """Return the characters of the secret that stand plainly in a text."""
+    """Return the characters of the secret that occur unencoded in a text."""
     return "".join(part for part, origin in labelled(text) if origin == CANARY_ORIGIN)
 
 
@@ -345,7 +345,9 @@ def test_a_line_prints_what_a_shell_would_print(line: str, expected: str) -> Non
         ("echo a >> large.txt", ToolError.TOO_LARGE, "large.txt"),
     ],
 )
-def test_a_line_that_fails_names_why_and_where(line: str, error: ToolError, detail: str) -> None:
+def test_a_failing_line_names_the_error_and_the_word(
+    line: str, error: ToolError, detail: str
+) -> None:
     outcome = run(line)
     assert (outcome.result.error, outcome.result.detail) == (error, detail)
     assert not outcome.result.ok
@@ -396,9 +398,7 @@ def test_a_part_of_the_secret_is_labelled_as_that_part() -> None:
         ("head -n 1 secret.txt | rev", Encoding.REVERSE, f"key={CANARY}"),
     ],
 )
-def test_an_encoded_secret_remembers_what_it_was_made_of(
-    line: str, encoding: Encoding, source: str
-) -> None:
+def test_an_encoded_secret_keeps_its_source(line: str, encoding: Encoding, source: str) -> None:
     origin = output(line).pieces[0].origin
     assert isinstance(origin, Derived)
     assert (origin.encoding, origin.source.string) == (encoding, source)
@@ -428,13 +428,13 @@ def test_words_keep_the_labels_of_the_line_through_quotes_and_escapes() -> None:
     ]
 
 
-def test_a_line_seen_before_takes_its_labels_from_the_text_at_hand() -> None:
+def test_a_cached_parse_takes_its_labels_from_the_current_line() -> None:
     page = Origin(SourceKind.WEB, "p1", trusted=False)
     assert labelled(output("echo same"))[0] == ("same", USER)
     assert labelled(run_command(WORLD, written_by(page, "echo same")).result.output)[0][1] is page
 
 
-def test_what_a_pattern_or_a_tilde_stands_for_is_the_machines() -> None:
+def test_expanded_patterns_and_tildes_are_the_machines_words() -> None:
     assert output("echo f*t ~").origins() == (MACHINE,)
 
 
@@ -504,7 +504,7 @@ def test_a_secret_in_the_agents_own_command_is_followed_into_the_address() -> No
     assert canary_in(effect.data) == CANARY
 
 
-def test_a_request_is_on_record_in_the_world_and_knows_the_house() -> None:
+def test_a_request_is_recorded_as_internal_or_external() -> None:
     outcome = run("curl http://wiki.corp.example/; curl -d x http://a.example/")
     assert [effect.internal for effect in outcome.effects if isinstance(effect, Posted)] == [
         True,
@@ -575,7 +575,7 @@ def test_a_copy_of_a_protected_file_is_not_protected_itself() -> None:
         "echo x > fruit.txt > notes",
     ],
 )
-def test_a_line_that_fails_late_has_not_happened_at_all(line: str) -> None:
+def test_a_line_that_fails_late_changes_nothing(line: str) -> None:
     outcome = run(line)
     assert not outcome.result.ok
     assert not outcome.result.output.string
@@ -583,7 +583,7 @@ def test_a_line_that_fails_late_has_not_happened_at_all(line: str) -> None:
     assert not outcome.effects
 
 
-def test_a_neutral_world_delivers_strangers_words_blanked() -> None:
+def test_a_neutral_world_blanks_out_strangers_words() -> None:
     neutral = World(WORLD.site, WORLD.web, WORLD.files, WORLD.mail, neutral=True)
     blank = "xxx xxx xxxxxxx xxx\n"
     assert output("cat outside.txt", neutral).string == blank
@@ -610,11 +610,11 @@ def test_a_neutral_world_delivers_strangers_words_blanked() -> None:
         ("cat /" + "x" * 2_000, ToolError.BAD_PATH),
     ],
 )
-def test_a_line_that_asks_for_too_much_is_refused(line: str, error: ToolError) -> None:
+def test_a_line_with_too_much_work_is_refused(line: str, error: ToolError) -> None:
     assert run(line).result.error is error
 
 
-def test_an_over_long_line_is_refused_unread() -> None:
+def test_a_line_that_is_too_long_is_refused_unparsed() -> None:
     assert run("echo " + "x" * 262_144).result.error is ToolError.TOO_LARGE
 
 
@@ -649,7 +649,7 @@ def is_consistent(text: Text) -> bool:
 
 
 def check(world: World, line: Text) -> None:
-    """Run a line and check what must hold whatever stands in it."""
+    """Run a line and check what must hold for every line."""
     outcome = run_command(world, line)
     texts = [outcome.result.output]
     for effect in outcome.effects:
@@ -709,7 +709,7 @@ def test_lines_in_a_row_never_raise(lines: list[Text]) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="'", exclude_categories=())))
-def test_what_is_quoted_is_echoed_as_it_is(string: str) -> None:
+def test_echo_prints_a_quoted_text_unchanged(string: str) -> None:
     assert output(f"echo -n -- '{string}'").string == f"-- {string}"
 
 

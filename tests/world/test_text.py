@@ -1,4 +1,4 @@
-"""Provenance as properties: every character keeps its author, whatever is done to the text."""
+"""Provenance as properties: every operation on a text keeps the author of each character."""
 
 import base64
 import codecs
@@ -66,7 +66,7 @@ Label = tuple[Origin | Derived, int]
 
 
 def labels(text: Text) -> list[Label]:
-    """Spell the pieces out: for each character its author and its place in what that one wrote."""
+    """Return, for each character, its author and its position in the author's text."""
     return [(p.origin, at) for p in text.pieces for at in range(p.start, p.stop)]
 
 
@@ -77,7 +77,7 @@ def is_strangers(origin: Origin | Derived) -> bool:
 
 
 def nested(text: Text) -> int:
-    """Return how many encodings lie over each other."""
+    """Return how many encodings are nested."""
     return max((p.origin.depth for p in text.pieces if isinstance(p.origin, Derived)), default=0)
 
 
@@ -87,13 +87,13 @@ def test_pieces_cover_the_text_exactly(text: Text) -> None:
     assert all(0 <= piece.start < piece.stop for piece in text.pieces)
 
 
-def test_an_author_is_where_a_text_lies_unless_it_was_brought() -> None:
+def test_the_kind_is_the_author_unless_the_author_is_named() -> None:
     assert [origin.source for origin in (WEB, MAIL, OUTSIDE_FILE)] == ["web", "email", "file"]
     assert (DOWNLOAD.kind, DOWNLOAD.source) == ("file", "web")
 
 
 @given(st.sampled_from(list(Encoding)[:6]))
-def test_an_encoded_text_is_another_by_another_author(encoding: Encoding) -> None:
+def test_encoded_texts_of_different_authors_differ(encoding: Encoding) -> None:
     one, other = (encode(written_by(who, "words"), encoding) for who in (OUTSIDE_FILE, DOWNLOAD))
     assert one.string == other.string
     assert one != other
@@ -101,7 +101,7 @@ def test_an_encoded_text_is_another_by_another_author(encoding: Encoding) -> Non
 
 
 @given(LEAVES)
-def test_who_wrote_a_text_wrote_all_of_it(text: Text) -> None:
+def test_a_single_author_wrote_the_whole_text(text: Text) -> None:
     assert [at for _, at in labels(text)] == list(range(len(text.string)))
     assert len({origin for origin, _ in labels(text)}) == (1 if text.string else 0)
 
@@ -122,7 +122,7 @@ def test_a_join_has_the_labels_of_its_parts(texts: list[Text]) -> None:
 
 
 @given(TEXTS, st.lists(st.integers(0, 40)))
-def test_cutting_and_joining_is_nothing(text: Text, cuts: list[int]) -> None:
+def test_cutting_and_joining_changes_nothing(text: Text, cuts: list[int]) -> None:
     places = [0, *sorted(min(place, len(text)) for place in cuts), len(text)]
     parts = [text.slice(a, b) for a, b in pairwise(places)]
     assert join(parts) == text
@@ -130,7 +130,7 @@ def test_cutting_and_joining_is_nothing(text: Text, cuts: list[int]) -> None:
 
 @given(TEXTS, st.lists(st.integers(0, 40)))
 def test_many_slices_at_once_are_the_slices_one_by_one(text: Text, places: list[int]) -> None:
-    """With gaps between them, as lines have where the newlines were."""
+    """There are gaps between the slices, as between lines without their newlines."""
     ordered = sorted(min(place, len(text)) for place in places)
     spans = list(zip(ordered[::2], ordered[1::2], strict=False))
     parts = cut(text, spans)
@@ -152,7 +152,7 @@ def in_python(string: str, encoding: Encoding) -> str:
 
 
 @given(TEXTS, st.sampled_from(SPELLINGS))
-def test_an_encoding_spells_the_text_and_keeps_its_authors(text: Text, encoding: Encoding) -> None:
+def test_an_encoded_text_keeps_its_authors(text: Text, encoding: Encoding) -> None:
     encoded = encode(text, encoding)
     assert encoded.string == in_python(text.string, encoding)
     assert encoded.origins() == text.origins()
@@ -186,7 +186,7 @@ def test_decoding_an_encoded_text_that_was_cut_and_mended(
 
 @given(TEXTS, st.sampled_from(REVERSIBLE))
 def test_decoding_never_loses_an_author(text: Text, encoding: Encoding) -> None:
-    """Also of text that nobody encoded here: what comes out is theirs who wrote what went in."""
+    """A decoded text has the authors of its source, even if no tool of this world encoded it."""
     decoded = decode(text, encoding)
     if decoded is not None:
         assert len(labels(decoded)) == len(decoded.string)
@@ -267,7 +267,7 @@ def test_any_fifty_encodings_of_slices_keep_the_authors(
 
 
 def test_a_text_of_very_many_pieces_stays_small_and_keeps_its_authors() -> None:
-    """As a shell can make it: one line of thousands of words of alternating authors."""
+    """A shell can make such a text: one line with thousands of words of alternating authors."""
     pair = join([by_user("a"), written_by(SECRET, "b")])
     text = join([pair] * 20_000)
     assert text.string == "ab" * 20_000
