@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiltyard.world import fixtures
 from tiltyard.world.fixtures import (
     FixturesError,
-    default_cache,
+    index_cache,
+    layout,
     load_scenario,
     write_scenario,
 )
+from tiltyard.world.fixtures.index_cache import default_cache
 from tiltyard.world.index import Index
 from tiltyard.world.mail import SeedMail
 from tiltyard.world.paths import PathError, normalise
@@ -387,7 +388,7 @@ def test_a_huge_file_is_not_read(
 def test_a_file_at_the_limit_is_read(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(directory / "file_seed/full.txt", b"x" * (1 << 20))
     assert len(load_scenario(directory, cache=None).files["full.txt"]) == 1 << 20
-    monkeypatch.setattr(fixtures, "MAX_SEED_BYTES", (1 << 20) - 1)
+    monkeypatch.setattr(layout, "MAX_SEED_BYTES", (1 << 20) - 1)
     assert complaint(directory).startswith("file_seed/full.txt is larger than")
 
 
@@ -418,9 +419,9 @@ def test_a_growing_file_is_read_to_the_limit_only(
 
 def test_the_total_size_has_a_limit(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [p.stat().st_size for p in directory.rglob("*") if p.is_file()]
-    monkeypatch.setattr(fixtures, "MAX_TOTAL_BYTES", sum(sizes))
+    monkeypatch.setattr(layout, "MAX_TOTAL_BYTES", sum(sizes))
     load_scenario(directory, cache=None)
-    monkeypatch.setattr(fixtures, "MAX_TOTAL_BYTES", sum(sizes) - 1)
+    monkeypatch.setattr(layout, "MAX_TOTAL_BYTES", sum(sizes) - 1)
     assert "makes the fixtures larger than" in complaint(directory)
 
 
@@ -428,7 +429,7 @@ def test_the_total_size_has_a_limit(directory: Path, monkeypatch: pytest.MonkeyP
 def test_the_number_of_files_has_a_limit(
     directory: Path, below: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fixtures, "MAX_SEED_FILES", 7)
+    monkeypatch.setattr(layout, "MAX_SEED_FILES", 7)
     for number in range(5):
         put(directory / f"file_seed/{below}{number}", b"")
     load_scenario(directory, cache=None)
@@ -439,7 +440,7 @@ def test_the_number_of_files_has_a_limit(
 def test_the_number_of_directories_has_a_limit(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fixtures, "MAX_SEED_FILES", 3)
+    monkeypatch.setattr(layout, "MAX_SEED_FILES", 3)
     (directory / "file_seed/x/y").mkdir(parents=True)
     load_scenario(directory, cache=None)
     (directory / "file_seed/x/z").mkdir()
@@ -719,7 +720,7 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 def big_corpus(directory: Path, salt: str = "") -> Path:
     pages = [
         {"id": f"p{n}", "title": f"Page {n} {salt}", "content": f"word{n % 7} word{n % 11} common"}
-        for n in range(fixtures.MIN_CACHED_PAGES)
+        for n in range(index_cache.MIN_CACHED_PAGES)
     ]
     lay_out(directory)
     put(directory / "web_corpus.json", {"pages": pages})
@@ -748,7 +749,7 @@ def load_cached(directory: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -
         pytest.fail("the index was built")
 
     with monkeypatch.context() as patch:
-        patch.setattr(fixtures, "_build_index", fail)
+        patch.setattr(index_cache, "_build_index", fail)
         return load_scenario(directory, cache=cache).index
 
 
@@ -810,12 +811,12 @@ def resize(file: Path) -> None:
 
 
 def transplant(file: Path) -> None:
-    index = Index.build([("a", "b")] * fixtures.MIN_CACHED_PAGES)
+    index = Index.build([("a", "b")] * index_cache.MIN_CACHED_PAGES)
     file.write_bytes(index.to_bytes(b"seal of another corpus"))
 
 
 def swell(file: Path) -> None:
-    os.truncate(file, fixtures.MAX_TOTAL_BYTES + 1)
+    os.truncate(file, layout.MAX_TOTAL_BYTES + 1)
 
 
 def link(file: Path) -> None:
@@ -894,7 +895,7 @@ def test_a_full_disk_leaves_nothing_behind(
 def test_the_oldest_entries_go_first(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fixtures, "MAX_CACHE_ENTRIES", 3)
+    monkeypatch.setattr(index_cache, "MAX_CACHE_ENTRIES", 3)
     cache.mkdir(parents=True)
     put(cache / "index-of-my-thesis.tex", b"")
     put(cache / "tiltyard-index-left-by-a-killed-writer", b"")
