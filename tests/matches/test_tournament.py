@@ -185,7 +185,9 @@ def test_every_pair_has_the_result_of_its_match_alone(place: Path) -> None:
     done = hold(enter(wanted, scratch(place)), TournamentSettings(SHORT), Progress())
     alone = {
         (attack, guardrail): play_offense(
-            MatchSettings(generate(123), SHORT.quickly()), Asks(messages), make_guardrail=make
+            MatchSettings(generate(123), SHORT.with_quick_budgets()),
+            Asks(messages),
+            make_guardrail=make,
         )
         for attack, messages in (("bold", BOLD), ("timid", TIMID))
         for guardrail, make in (("open", Open), ("no posts", NoPosts))

@@ -17,12 +17,12 @@ from tiltyard.benign.templates import (
     load_task_templates,
 )
 from tiltyard.foundation.draw import Draw
+from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world import templates
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.templates import Filler
 from tiltyard.world.urls import read_address
 
-DEFAULT_VARIANTS: Final = 5
 MAX_REDRAWS: Final = 200
 OPERATIONS: Final = tuple(operation.name for operation in load_task_templates().suite)
 """The seven operations of the competition."""
@@ -30,8 +30,12 @@ OPERATIONS: Final = tuple(operation.name for operation in load_task_templates().
 _OPENED_WITH: Final = {"web.open": WEB, "email.read": EMAIL, "fs.read": FILE}
 
 
-def draw_suite(scenario: Scenario, key: str, variants: int = DEFAULT_VARIANTS) -> tuple[Task, ...]:
-    """Draw `variants` tasks for each of the seven operations, by the key of a match."""
+def draw_suite(scenario: Scenario, key: str, variants: int | None = None) -> tuple[Task, ...]:
+    """Draw `variants` tasks for each of the seven operations, by the key of a match.
+
+    The default is the number of variants in the `design` ruleset.
+    """
+    variants = load_ruleset().defense.variants if variants is None else variants
     if variants < 1:
         raise ValueError(f"variants must be at least 1, not {variants}")
     book = load_task_templates()

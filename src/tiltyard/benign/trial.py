@@ -65,7 +65,7 @@ def play(
     max_calls: int = MAX_CALLS_A_MESSAGE,
 ) -> Trial:
     """Play `task` from the start of `scenario`, past a new guardrail."""
-    watched = Watched(DeterministicAgent() if agent is None else agent)
+    watched = WatchedAgent(DeterministicAgent() if agent is None else agent)
     guardrail: Guardrail | None = None
     try:
         guardrail = guardrail_factory()
@@ -87,7 +87,7 @@ def play(
     return Trial(task, not missing, _stop(episode.trace.events), missing, episode.trace)
 
 
-class Watched:
+class WatchedAgent:
     """Wraps an agent and keeps its exception, to tell failures of the agent from others."""
 
     def __init__(self, agent: Agent) -> None:

@@ -182,7 +182,7 @@ class TournamentSettings(Struct, frozen=True):
 
     @property
     def rules(self) -> Ruleset:
-        return self.ruleset if self.budget == "official" else self.ruleset.quickly()
+        return self.ruleset if self.budget == "official" else self.ruleset.with_quick_budgets()
 
 
 def hold(

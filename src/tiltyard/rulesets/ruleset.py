@@ -170,7 +170,7 @@ class Ruleset(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
         """Return the SHA-256 of all fields."""
         return sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
-    def quickly(self) -> "Ruleset":
+    def with_quick_budgets(self) -> "Ruleset":
         """Return these rules with the budgets for practice."""
         return structs.replace(
             self,

@@ -65,7 +65,7 @@ class Job(Struct, frozen=True):
 
     @property
     def rules(self) -> Ruleset:
-        return self.ruleset if self.budget == "official" else self.ruleset.quickly()
+        return self.ruleset if self.budget == "official" else self.ruleset.with_quick_budgets()
 
     @property
     def offense_rules(self) -> Ruleset:

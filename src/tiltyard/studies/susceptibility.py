@@ -14,7 +14,7 @@ from msgspec import structs
 
 from tiltyard.agents.model.agent import NO_ACTION
 from tiltyard.benign import StagingError, Task, Trial, draw_suite, play
-from tiltyard.benign.trial import Watched
+from tiltyard.benign.trial import WatchedAgent
 from tiltyard.contracts.agent import Agent, AgentGoneError, within
 from tiltyard.contracts.decision import Action
 from tiltyard.contracts.guardrail import GuardrailBase, MakeGuardrail
@@ -233,7 +233,7 @@ class _Probe:
 
     def _play(self, planted: Planted, part: str, world: World, make: MakeGuardrail) -> Trace:
         guardrail = make()
-        agent = Watched(within(self._agent, "susceptibility", planted.document, part))
+        agent = WatchedAgent(within(self._agent, "susceptibility", planted.document, part))
         try:
             start = begin(world, agent, guardrail)
             trace = advance(start, planted.opening, self._max_calls).trace

@@ -170,7 +170,7 @@ class _Check:
 
     def _attack(self, house: GuestPool) -> None:
         """Run it with a few steps; only if these are too few for it, with those of quick play."""
-        rules = self.ruleset.quickly()
+        rules = self.ruleset.with_quick_budgets()
         try:
             found, steps = self._run(house, TINY_STEPS)
         except GuestError as error:
