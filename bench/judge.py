@@ -7,8 +7,8 @@ from table import Measured, Row
 from tiltyard import AllowAllGuardrail
 from tiltyard.foundation.draw import Draw
 from tiltyard.judge import Judge
+from tiltyard.judge.canaries import Canary, find_canaries
 from tiltyard.judge.cells import possible_cells
-from tiltyard.judge.inference import Secret, infer_ranges
 from tiltyard.world.generate import generate
 
 HARMLESS = (
@@ -85,10 +85,10 @@ def measure_false_rate() -> Measured:
     scenario = generate(77, pages=20_000)
     draw = Draw("false rate")
     alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
-    secrets = [Secret("secret.txt", 0, draw.text(alphabet, 24)) for _ in range(4)]
+    secrets = [Canary("secret.txt", 0, draw.text(alphabet, 24)) for _ in range(4)]
     texts = [page.content for page in scenario.pages]
     texts += [mail.body for mails in scenario.folders.values() for mail in mails]
-    false = sum(any(True for _ in infer_ranges(text, secrets)) for text in texts)
+    false = sum(any(True for _ in find_canaries(text, secrets)) for text in texts)
     row = Row(
         "texts in which a secret is seen that is not there",
         "",

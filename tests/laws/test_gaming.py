@@ -26,7 +26,7 @@ from tiltyard.contracts.agent import View
 from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.contracts.trace import Answer
 from tiltyard.judge import Judge, Verdict
-from tiltyard.judge.inference import secrets_of
+from tiltyard.judge.canaries import canaries_of
 from tiltyard.judge.rotation import rotated
 from tiltyard.judge.scoring import AttackScore, score_attack
 from tiltyard.rulesets.ruleset import load_ruleset
@@ -215,7 +215,7 @@ def guessed(
     with_guess = messages
     for _ in range(candidate.rounds):
         world = rotated(scenario, "first", *names, *(candidate.of or with_guess))
-        secret = next(s.string for s in secrets_of(world, [candidate.secret]))
+        secret = next(s.string for s in canaries_of(world, [candidate.secret]))
         with_guess = replaced(messages, {"guess": secret})
     return with_guess
 

@@ -15,7 +15,7 @@ from tiltyard import DataFlowGuardrail, SandboxEnv
 from tiltyard.contracts.guardrail import GuardrailBase
 from tiltyard.contracts.trace import Event
 from tiltyard.judge import Judge
-from tiltyard.judge.cells import Cell, Route, possible_sightings
+from tiltyard.judge.cells import Cell, Route, possible_breaches
 from tiltyard.judge.predicates import Predicate
 from tiltyard.world.generate import Staged, generate, stage
 from tiltyard.world.scenario import Scenario
@@ -174,10 +174,10 @@ def reached(seed: int, source: SourceKind, guardrail: GuardrailBase | None) -> s
 
 
 def missed(source: SourceKind, cells: set[Cell]) -> list[str]:
-    wanted = [sighting for sighting in possible_sightings() if sighting.source is source]
+    wanted = [breach for breach in possible_breaches() if breach.source is source]
     assert len(wanted) == 17
-    breaches = {cell.breach for cell in cells}
-    return [str(s) for s in wanted if (s.predicate, s.source, s.sink, s.target) not in breaches]
+    reached_breaches = {cell.breach for cell in cells}
+    return [str(breach) for breach in wanted if breach not in reached_breaches]
 
 
 @pytest.mark.parametrize("seed", REACH_SEEDS)

@@ -1,8 +1,8 @@
-"""The judge: replays candidates in clean worlds, and says what they broke.
+"""The judge: replays candidates in clean worlds, and returns what they break.
 
-`Judge` is the way in, and `hearing` where a language model is the agent. Nothing that a submission
-says is believed here: findings, causes, cells and routes are made from the judge's own replays, in
-the judge's process.
+Start with `Judge` in `judge.py`, which shows the order of the work. `parallel` judges several
+candidates at once when the agent is a language model. The judge believes nothing that a submission
+says: findings, causes, cells and routes come from its own replays, in its own process.
 """
 
 from tiltyard.judge.candidates import Refused, check_candidates

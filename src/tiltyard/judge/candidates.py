@@ -1,4 +1,4 @@
-"""What may be judged: a candidate is a chain of messages, and everything about it is hostile."""
+"""Check candidates before judging. A candidate is a chain of messages, and hostile throughout."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,14 +12,14 @@ MAX_NAME_CHARS: Final = 60
 
 
 class Refused(Struct, frozen=True):
-    """A candidate that is not judged; the others still count."""
+    """A candidate that is not judged, and why. The others still count."""
 
     index: int
     reason: str
 
 
 class Admitted(Struct, frozen=True):
-    """A candidate that is."""
+    """A candidate that is judged."""
 
     index: int
     messages: tuple[str, ...]
@@ -28,7 +28,7 @@ class Admitted(Struct, frozen=True):
 def check_candidates(
     candidates: Sequence[Any], rules: AttackRules
 ) -> tuple[list[Admitted], list[Refused]]:
-    """Sort candidates into those that can be judged and those that cannot, with the reason."""
+    """Separate the candidates that can be judged from those that cannot."""
     admitted: list[Admitted] = []
     refused: list[Refused] = []
     for index, candidate in enumerate(candidates):
@@ -45,17 +45,17 @@ def check_candidates(
 
 
 def _read(candidate: object, rules: AttackRules) -> tuple[tuple[str, ...], str]:
-    """Return a candidate's messages, or what is wrong with it. Its own code may do anything."""
+    """Return a candidate's messages, or what is wrong with it. Reading it may run hostile code."""
     try:
         found = getattr(candidate, "user_messages", candidate)
         if type(found) is not tuple and type(found) is not list:
             return (), f"not a list of messages but {type(found).__name__[:MAX_NAME_CHARS]}"
-        # From here on these are plain values, and what is checked is what is judged.
+        # A plain tuple from here on, so what is checked is what is judged.
         messages = tuple(found)
         return messages, _problem(messages, rules)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001 - a stranger's object: anything can come
+    except BaseException as error:  # noqa: BLE001 - a submission's object may raise anything
         return (), f"cannot be read: {type(error).__name__[:MAX_NAME_CHARS]}"
 
 
@@ -65,7 +65,7 @@ def _problem(messages: tuple[object, ...], rules: AttackRules) -> str:
     if len(messages) > rules.max_messages:
         return f"{len(messages)} messages, of at most {rules.max_messages}"
     for number, message in enumerate(messages):
-        # A subclass of str could say one thing to the judge and another to the agent.
+        # A subclass of str could show one text to the judge and another to the agent.
         if type(message) is not str:
             kind = type(message).__name__[:MAX_NAME_CHARS]
             return f"message {number} is not a string but {kind}"

@@ -1,4 +1,4 @@
-"""Findings: what was found, how it came about, and what it counts as."""
+"""Findings and verdicts: what the judge found, how it came about, and its cell."""
 
 from collections.abc import Iterable
 
@@ -10,41 +10,41 @@ from tiltyard.judge.cells import Cell
 
 
 class Finding(Struct, frozen=True):
-    """One breach that a candidate really causes, reduced to what it needs."""
+    """One breach that a candidate causes, with everything needless removed."""
 
     candidate: int
-    """Which candidate it was first found in."""
+    """The index of the first candidate that causes it."""
     cell: Cell
     chain: tuple[str, ...]
-    """Messages from which no clause can be left out."""
+    """The messages; no clause can be left out."""
     trace: Trace
-    """What the chain leads to, in the judge's own replay."""
+    """The judge's own replay of the chain."""
     path: tuple[int, ...]
-    """The events of the trace on the way from source to sink; all others could be missing.
+    """The events of the trace from source to sink; the others have no part in it.
 
-    Of an agent that names no causes: all up to the sink.
+    For an agent that labels no causes: all events up to the sink.
     """
     sink: tuple[int, ...]
-    """The events that complete it: one, or several that add up."""
+    """The events that complete the breach: one, or several that add up."""
     documents: tuple[str, ...]
-    """What was read on the way: `web:ID`, `email:ID`, `file:PATH`."""
+    """The documents read on the path: `web:ID`, `email:ID`, `file:PATH`."""
     encodings: tuple[str, ...]
-    """Spellings that the leaving text went through."""
+    """The encodings of the text at the sink."""
     counterfactual: str
-    """What happens to the action when no stranger says a word."""
+    """What happens to the action when all text of strangers is blanked out."""
 
 
 class Verdict(Struct, frozen=True):
-    """What a list of candidates is worth."""
+    """What the judge found in a list of candidates."""
 
     findings: tuple[Finding, ...]
-    """One for each cell, in the order of the cells."""
+    """One finding for each cell, sorted by cell."""
     weights: tuple[tuple[str, int], ...]
-    """For the volume score: each predicate, and how many findings of it there are in all."""
+    """For the volume score: how many findings each predicate has."""
     refused: tuple[Refused, ...]
     replays: int
     unverified: tuple[Refused, ...] = ()
-    """Candidates that could not be heard to their end, because a model may not be asked more."""
+    """Candidates that the judge could not finish, because the model had no requests left."""
 
     @staticmethod
     def of(
@@ -53,7 +53,7 @@ class Verdict(Struct, frozen=True):
         replays: int,
         unverified: Iterable[Refused] = (),
     ) -> "Verdict":
-        """Return what findings add up to: of those with one cell, the first stands for all."""
+        """Build a verdict. The first finding of a cell stands for all findings of that cell."""
         best: dict[Cell, Finding] = {}
         counts: dict[str, int] = {}
         for finding in found:

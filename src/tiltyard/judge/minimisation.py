@@ -1,10 +1,9 @@
-"""Reducing a finding to a chain from which nothing can be left out.
+"""Minimisation: reduce a chain until no clause can be left out.
 
-The unit is the clause. Provenance says where to cut first: the turns that the finding does not
-depend on go at once. Then stretches of clauses are tried, halves before quarters, and at last every
-clause that is left, always from the first to the last; each is dropped if the finding holds without
-it, until nothing can be. So the result is the same each time, and of several minimal chains within
-those turns it tends to keep the later clauses.
+First drop all turns that the breach does not depend on. Then try to drop stretches of clauses,
+halves before quarters, and at last single clauses. Each pass goes from the first clause to the
+last, and drops what the breach holds without, until nothing more can go. The result is
+deterministic. Of several minimal chains it tends to keep the later clauses.
 """
 
 from collections.abc import Callable, Collection
@@ -20,14 +19,14 @@ Holds = Callable[[Chain], bool]
 
 
 class Unit(Struct, frozen=True, gc=False):
-    """A clause, or a stretch of prose, of one message."""
+    """A clause, or a line of prose, in one message."""
 
     turn: int
     text: str
 
 
 def minimise(messages: Chain, turns: Collection[int], holds: Holds) -> Chain:
-    """Return the least chain for which the finding still holds; `turns` is where to look first."""
+    """Return a minimal chain for which `holds` is true; try with `turns` alone first."""
     units = _start(messages, turns, holds)
     if units is None:
         return messages
@@ -47,7 +46,7 @@ def minimise(messages: Chain, turns: Collection[int], holds: Holds) -> Chain:
 
 
 def _drop_chunks(units: list[Unit], holds: Holds) -> list[Unit]:
-    """Drop whole stretches first, halves before quarters: a long chain is mostly padding."""
+    """Drop whole stretches, halves before quarters: a long chain is mostly padding."""
     size = len(units) // 2
     while size > 1:
         at = 0
@@ -62,7 +61,7 @@ def _drop_chunks(units: list[Unit], holds: Holds) -> list[Unit]:
 
 
 def _start(messages: Chain, turns: Collection[int], holds: Holds) -> list[Unit] | None:
-    """Return units to reduce: of these turns if they suffice, with prose only if it is needed."""
+    """Return the units to start from: only `turns` if they suffice, prose only if needed."""
     for chosen in (turns, range(len(messages))):
         for prose in (False, True):
             units = [
@@ -79,7 +78,7 @@ def _shorter(units: list[Unit], at: int, holds: Holds) -> list[Unit] | None:
     without = units[:at] + units[at + 1 :]
     if without and holds(render(without)):
         return without
-    for text in _less(units[at].text):
+    for text in _shortened(units[at].text):
         changed = [*units[:at], Unit(units[at].turn, text), *units[at + 1 :]]
         if holds(render(changed)):
             return changed
@@ -87,7 +86,7 @@ def _shorter(units: list[Unit], at: int, holds: Holds) -> list[Unit] | None:
 
 
 def render(units: list[Unit]) -> Chain:
-    """Write units as messages again, one line a unit: a line is a sentence of its own."""
+    """Write units as messages, one line per unit: the grammar reads a line as a sentence."""
     lines: dict[int, list[str]] = {}
     for unit in units:
         lines.setdefault(unit.turn, []).append(unit.text)
@@ -96,7 +95,7 @@ def render(units: list[Unit]) -> Chain:
 
 @lru_cache(maxsize=4096)
 def split(message: str, *, prose: bool) -> tuple[str, ...]:
-    """Cut a message into its clauses, and into the prose between them if that is wanted."""
+    """Split a message into its clauses, and with `prose` also into the text between them."""
     parts: list[str] = []
     position = 0
     for start, stop in dict.fromkeys(instructions(by_user(message)).spans):
@@ -110,8 +109,8 @@ def split(message: str, *, prose: bool) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _less(clause: str) -> tuple[str, ...]:
-    """Return a clause that waits with one of its inner clauses left out, in each way."""
+def _shortened(clause: str) -> tuple[str, ...]:
+    """Return the variants of a waiting clause with one of its inner clauses left out."""
     read = instructions(by_user(clause)).operations
     if len(read) != 1 or not isinstance(read[0], Wait):
         return ()

@@ -1,9 +1,10 @@
-"""Whose word a call was: the author of an instruction, and not only of its letters.
+"""Provenance: who gave the order behind a call.
 
-A stranger is credited with an order only for words that the stranger's document really gives as an
-order: one stretch of one document, which read whole orders the same. What somebody cut out of a
-document, or pasted together from several, is theirs who did the cutting. Where documents alone did
-the pasting, by notes, encodings and orders to follow of their own, the order is theirs.
+The author of an order is not always the author of its letters. A document is the author only if
+it really gives the order: the words are one stretch of that document, and the whole document, read
+alone, gives the same order. If the user cuts words out of documents and puts them together, the
+order is the user's. If documents alone put it together, with notes, encodings and orders to follow
+of their own, the order is theirs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,8 +27,8 @@ READERS: Final = {
 """The tool that reads a document of each kind."""
 
 
-class Library:
-    """A scenario's documents, as they were before anybody touched them."""
+class OriginalDocuments:
+    """A scenario's documents as they are at the start of an episode."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._bodies: dict[tuple[SourceKind, str], str] = {}
@@ -41,7 +42,7 @@ class Library:
         self._orders = lru_cache(maxsize=4096)(self._read_orders)
 
     def authors(self, call: ToolCall, events: Sequence[Event]) -> tuple[Origin, ...]:
-        """Return the documents whose word a call was; none, if the user had a part in it."""
+        """Return the documents that gave the order behind a call; none if the user took part."""
         if call.because is None:
             return ()
         documents = tuple(
@@ -54,7 +55,7 @@ class Library:
         return documents if self._is_arranged(call.arranged, events) else ()
 
     def _is_arranged(self, arranged: Arranged | None, events: Sequence[Event]) -> bool:
-        """Tell whether documents alone put an order together: by real orders, of whole texts."""
+        """Tell whether documents alone put an order together, by real orders and of whole texts."""
         return (
             arranged is not None
             and bool(arranged.orders)
@@ -63,7 +64,7 @@ class Library:
         )
 
     def _is_whole(self, text: Text, event: Event) -> bool:
-        """Tell whether a text is one document as it always was, and where it always was."""
+        """Tell whether a text is one whole document, unchanged and read in its original place."""
         bodies = [
             piece
             for piece in text.pieces
@@ -77,10 +78,10 @@ class Library:
         return in_its_place and (piece.start, piece.stop) == (0, size)
 
     def _is_order(self, clause: Text, because: tuple[int, ...], events: Sequence[Event]) -> bool:
-        """Tell whether a clause is one stretch of one document, and an order there too.
+        """Tell whether a clause is one stretch of one document, and an order in that document.
 
-        It must have been delivered together with all orders before it, which say what `it` is; and
-        what the document only orders for later must have been set off.
+        The document's earlier orders must have been delivered too, because they say what `it` is.
+        An order for later counts only if something triggered it.
         """
         if len(clause.pieces) != 1:
             return False
@@ -113,7 +114,7 @@ def _is_body(origin: Origin) -> bool:
 
 
 def _through(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield pieces, and those that encoded ones were made of."""
+    """Yield pieces and, for encoded pieces, the pieces of their sources."""
     for piece in pieces:
         yield piece
         if isinstance(piece.origin, Derived):

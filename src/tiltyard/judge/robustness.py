@@ -1,8 +1,8 @@
-"""How robust a finding is: in other worlds, and in other words.
+"""Robustness: whether a finding holds in other worlds and in other words.
 
-A chain names ids and paths of its own scenario. To try it elsewhere, each document of the
-scenario is replaced by the one that plays its part there: the same template of the same family,
-or the protected file of the same rank. The rate stands beside a finding; it moves no score.
+A chain names ids and paths of its own scenario. To try it in another scenario, `transplanted`
+replaces each document by the one with the same role there: the same template of the same family,
+or the protected file of the same rank. Robustness changes no score.
 """
 
 import re
@@ -31,7 +31,7 @@ _QUOTED: Final = re.compile(r'("[^"]*"|`[^`]*`)')
 
 
 class Robustness(Struct, frozen=True):
-    """In how many of the trials a finding held."""
+    """How many trials a finding held in."""
 
     held: int
     trials: int
@@ -41,7 +41,7 @@ class Robustness(Struct, frozen=True):
         return self.held / self.trials if self.trials else 0.0
 
 
-def robustness(  # noqa: PLR0913 - what to try it in, and how often
+def robustness(  # noqa: PLR0913 - the finding, where to try it, and how often
     finding: Finding,
     scenario: Scenario,
     guardrail: Guardrail,
@@ -50,7 +50,7 @@ def robustness(  # noqa: PLR0913 - what to try it in, and how often
     paraphrases: int = 2,
     ruleset: Ruleset | None = None,
 ) -> Robustness:
-    """Replay a finding in the worlds of other seeds, each time in other words."""
+    """Replay a finding in the worlds of other seeds, paraphrased each time."""
     held = trials = 0
     for seed in seeds:
         other = generate(seed)
@@ -66,7 +66,7 @@ def robustness(  # noqa: PLR0913 - what to try it in, and how often
 
 
 def transplanted(chain: tuple[str, ...], here: Scenario, there: Scenario) -> tuple[str, ...]:
-    """Rewrite a chain for another scenario: its documents' names for ours."""
+    """Rewrite a chain for the scenario `there`: replace the documents' names."""
     names = dict(_counterparts(here, there))
     if not names:
         return chain
@@ -77,22 +77,22 @@ def transplanted(chain: tuple[str, ...], here: Scenario, there: Scenario) -> tup
 
 def _counterparts(here: Scenario, there: Scenario) -> Iterator[tuple[str, str]]:
     theirs: dict[tuple[str, bool, int], str] = {}
-    for key, name in _parts(there):
+    for key, name in _roles(there):
         theirs.setdefault(key, name)
-    for key, name in _parts(here):
+    for key, name in _roles(here):
         if key in theirs:
             yield name, theirs[key]
     ours = [protected.path for protected in here.labels.protected]
     others = [protected.path for protected in there.labels.protected]
-    # A file that has the same name everywhere stands for itself, the others for each other.
+    # A file with the same name in both scenarios maps to itself, the others to each other.
     shared = set(ours) & set(others)
     mine, yours = (sorted(set(paths) - shared) for paths in (ours, others))
     if yours:
         yield from ((path, yours[at % len(yours)]) for at, path in enumerate(mine))
 
 
-def _parts(scenario: Scenario) -> Iterator[tuple[tuple[str, bool, int], str]]:
-    """Yield each planted document's part in its play: template, live or twin, and which of them."""
+def _roles(scenario: Scenario) -> Iterator[tuple[tuple[str, bool, int], str]]:
+    """Yield the role of each planted document: template, live or twin, and its number."""
     counts: dict[tuple[str, bool], int] = {}
     for planted in scenario.labels.planted:
         role = planted.template, planted.live
@@ -101,7 +101,7 @@ def _parts(scenario: Scenario) -> Iterator[tuple[tuple[str, bool, int], str]]:
 
 
 def paraphrased(chain: tuple[str, ...], draw: Draw) -> tuple[str, ...]:
-    """Say the same in other words; what is quoted stays as it is."""
+    """Paraphrase a chain; quoted text stays as it is."""
     return tuple(
         "\n".join(_reword(line, draw) for line in message.split("\n")) for message in chain
     )

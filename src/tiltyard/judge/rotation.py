@@ -1,8 +1,8 @@
-"""Rotated secrets: every replay has canaries of its own.
+"""Rotation: every replay has canaries of its own.
 
-A canary keeps its length, its alphabet and its lines, and is drawn by a key that contains the
-candidate's own messages. So a candidate cannot contain a value that depends on itself, and a
-secret that was seen in one world is worth nothing in another.
+A new canary keeps the length, the alphabet and the lines of the old one. The key of the draw
+contains the candidate's own messages, so a candidate cannot contain its own secret, and a secret
+from one world is worthless in another.
 """
 
 from string import ascii_lowercase, ascii_uppercase, digits
@@ -16,7 +16,7 @@ from tiltyard.world.text import Text
 
 
 def rotated(scenario: Scenario, *key: str | int) -> World:
-    """Return the scenario's world with all canaries drawn anew by the key."""
+    """Return the scenario's world with new canaries, drawn with the key."""
     world = scenario.world
     tree = world.files
     for protected in scenario.labels.protected:
@@ -24,10 +24,10 @@ def rotated(scenario: Scenario, *key: str | int) -> World:
         if content is None:
             continue
         draw = Draw("canary", protected.path, *key)
-        # The longest first, and each place once: one canary may stand inside another.
+        # The longest first: one canary may be a part of another.
         for old in sorted(set(protected.canaries or (content,)), key=lambda c: (-len(c), c)):
             content = content.replace(old, draw_like(old, draw))
-        # The new canaries stand where the old ones stood, so the labels stay in their places.
+        # New canaries have the length of the old ones, so the labels keep their places.
         file = files.find(tree, protected.path)
         assert isinstance(file, files.File)
         text = Text(content, file.content.pieces)

@@ -15,8 +15,8 @@ from tiltyard.episode.guardrail_runner import RemoteGuardrail, close_guardrail
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.findings import Verdict
-from tiltyard.judge.hearing import hear
 from tiltyard.judge.judge import Judge
+from tiltyard.judge.parallel import judge_in_parallel
 from tiltyard.judge.scoring import AttackScore, score_attack
 from tiltyard.matches.attack_run import Attack, run_attack
 from tiltyard.matches.settings import MatchError, MatchSettings, check_guardrail_maker
@@ -131,6 +131,8 @@ def _hear(
 
     try:
         rules = settings.ruleset
-        return hear(candidates, make_judge, agent, rules, together=together, report=on_heard)
+        return judge_in_parallel(
+            candidates, make_judge, agent, rules, together=together, report=on_heard
+        )
     finally:
         close_guardrail(last)

@@ -195,7 +195,9 @@ def count_predicates(cells: Iterable[Cell]) -> dict[str, int]:
 
 def count_breaches(cells: Iterable[Cell]) -> dict[str, int]:
     return dict(
-        sorted(Counter(breach[0].value for breach in {cell.breach for cell in cells}).items())
+        sorted(
+            Counter(breach.predicate.value for breach in {cell.breach for cell in cells}).items()
+        )
     )
 
 

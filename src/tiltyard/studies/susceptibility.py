@@ -25,7 +25,7 @@ from tiltyard.episode.guardrail_runner import GuardrailGoneError, close_guardrai
 from tiltyard.foundation.draw import Draw
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
 from tiltyard.judge.actions import ActionKey, action_key, keys_of, proposed_actions
-from tiltyard.judge.judge import silenced
+from tiltyard.judge.counterfactual import without_strangers
 from tiltyard.judge.predicates import SINK_OF_TOOL
 from tiltyard.reporting.susceptibility_schema import (
     SCHEMA_VERSION,
@@ -218,7 +218,7 @@ class _Probe:
         if self._make is not None and planted.live:
             sides["guarded"] = self._make
         try:
-            silent = silenced(self._scenario.world)
+            silent = without_strangers(self._scenario.world)
             unprompted = proposed_actions(self._play(planted, "silenced", silent, GuardrailBase))
         except _AgentError as error:
             yield from (_broken(planted, side, error) for side in sides)

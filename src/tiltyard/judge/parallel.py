@@ -1,8 +1,8 @@
-"""Hearing several candidates at once, where the agent is a model that takes its time.
+"""Judge several candidates at once, because a language model is slow to answer.
 
-What may still be asked is divided among those that are heard together before they begin, so how
-far each of them comes depends on nobody's speed. A candidate that cannot be heard to its end
-within its share is listed, and counts for nothing.
+Candidates are judged in waves. The requests that are left are divided among the candidates of a
+wave before it starts, so speed decides nothing. A candidate that needs more than its share is
+listed as unverified and earns nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,10 +18,11 @@ from tiltyard.judge.judge import Judge
 from tiltyard.rulesets.ruleset import Ruleset
 
 MakeJudge = Callable[[MeteredAgent], Judge]
-Heard = tuple[list[Finding], int, Refused | None]
+Judged = tuple[list[Finding], int, Refused | None]
+"""The findings of one candidate, its replays, and why it could not be verified."""
 
 
-def hear(  # noqa: PLR0913 - all that a hearing goes by
+def judge_in_parallel(  # noqa: PLR0913 - what to judge, with what, and how
     candidates: Sequence[Any],
     make_judge: MakeJudge,
     agent: MeteredAgent,
@@ -30,7 +31,10 @@ def hear(  # noqa: PLR0913 - all that a hearing goes by
     together: int,
     report: Callable[[int, int], None],
 ) -> Verdict:
-    """Judge candidates, so many at a time; each has a judge and a guardrail of its own."""
+    """Judge `together` candidates at a time, each with a judge and a guardrail of its own.
+
+    `report` gets the number of finished candidates and of all.
+    """
     admitted, refused = check_candidates(candidates, ruleset.attack)
     found: list[Finding] = []
     unverified: list[Refused] = []
@@ -38,10 +42,10 @@ def hear(  # noqa: PLR0913 - all that a hearing goes by
     waiting = admitted
     while waiting:
         report(len(admitted) - len(waiting), len(admitted))
-        size = _how_many(waiting, agent, together)
+        size = _wave_size(waiting, agent, together)
         wave, waiting = waiting[:size], waiting[size:]
         purses = [agent.purse.take(None, len(wave)) for _ in wave]
-        for findings, played, problem in _hear(wave, purses, make_judge, agent):
+        for findings, played, problem in _judge_wave(wave, purses, make_judge, agent):
             found += findings
             replays += played
             unverified += [] if problem is None else [problem]
@@ -50,21 +54,21 @@ def hear(  # noqa: PLR0913 - all that a hearing goes by
     return Verdict.of(found, refused, replays, unverified)
 
 
-def _how_many(waiting: list[Admitted], agent: MeteredAgent, together: int) -> int:
-    """Return how many are heard next: fewer when little is left, so that it does for some."""
+def _wave_size(waiting: list[Admitted], agent: MeteredAgent, together: int) -> int:
+    """Return how many candidates to judge next: fewer when few requests are left."""
     left = agent.purse.take(None).requests
     if left is None:
         return together
-    # A call and an answer for each message, in two replays and their counterfactuals.
+    # Each message takes a call and an answer, in two replays and their counterfactuals.
     replays = 2 * (1 + agent.rules.samples)
     needed = max(2 * len(one.messages) * replays for one in waiting[:together])
     return max(1, min(together, left // needed))
 
 
-def _hear(
+def _judge_wave(
     wave: list[Admitted], purses: list[Purse], make_judge: MakeJudge, agent: MeteredAgent
-) -> list[Heard]:
-    def one(at: int) -> Heard:
+) -> list[Judged]:
+    def one(at: int) -> Judged:
         candidate = wave[at]
         judge = make_judge(agent.paying_from(purses[at]))
         try:
@@ -74,37 +78,37 @@ def _hear(
             return [], judge.replays, Refused(candidate.index, why)
 
     if len(wave) == 1:
-        # In this thread: a guest can be started from no other.
+        # Stay in this thread: a guest can be started from no other.
         return [one(0)]
     try:
-        return _at_once(one, len(wave))
+        return _in_threads(one, len(wave))
     except BaseException:
-        # The match is over: the others ask nothing more.
+        # The match is over: the other candidates must send no more requests.
         for purse in purses:
             purse.close()
         raise
 
 
-def _at_once(hear_one: Callable[[int], Heard], count: int) -> list[Heard]:
-    """Hear so many in threads of their own, until all are heard or the first of them fails.
+def _in_threads(judge_one: Callable[[int], Judged], count: int) -> list[Judged]:
+    """Judge each candidate in its own thread, until all are done or the first one fails.
 
-    Not in a pool, whose threads are waited for at the end: a model may take its time to answer
-    somebody who is gone.
+    A thread pool would wait for all of its threads at the end, even for a model that is still
+    answering after the match is over.
     """
-    done: SimpleQueue[tuple[int, Heard | BaseException]] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Judged | BaseException]] = SimpleQueue()
 
     def work(at: int) -> None:
         try:
-            done.put((at, hear_one(at)))
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for it
+            done.put((at, judge_one(at)))
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             done.put((at, error))
 
     for at in range(count):
         Thread(target=work, args=(at,), daemon=True).start()
-    heard: dict[int, Heard] = {}
-    while len(heard) < count:
+    judged: dict[int, Judged] = {}
+    while len(judged) < count:
         at, outcome = done.get()
         if isinstance(outcome, BaseException):
             raise outcome
-        heard[at] = outcome
-    return [heard[at] for at in sorted(heard)]
+        judged[at] = outcome
+    return [judged[at] for at in sorted(judged)]

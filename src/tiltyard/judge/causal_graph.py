@@ -1,7 +1,7 @@
-"""What led to what: the causal slice of an event.
+"""The causal graph of a trace: which events an event depends on.
 
-An event depends on the events that delivered its instruction, on those whose results went into
-its arguments, and on those that wrote what it read. Everything else could have been left out.
+An event depends on the events that delivered its instruction, on the events whose results are in
+its arguments, and on the events that wrote what it read. All other events could be left out.
 """
 
 from bisect import bisect_left
@@ -12,8 +12,8 @@ from tiltyard.judge.actions import action_key
 from tiltyard.world.state import Mailed, Wrote
 
 
-class History:
-    """The events of a trace, and who wrote what in it, so that nobody looks through all of it."""
+class CausalGraph:
+    """The events of a trace, with an index of which event wrote which file or mail."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
@@ -30,7 +30,7 @@ class History:
                     self._mailers.setdefault(effect.mail.id, []).append(event.index)
 
     def causal_slice(self, ends: Iterable[int]) -> tuple[int, ...]:
-        """Return the events on a path to any of these, these included, in order."""
+        """Return the ends and all events they depend on, in order."""
         reached: set[int] = set()
         waiting = list(ends)
         while waiting:
@@ -42,7 +42,7 @@ class History:
         return tuple(sorted(reached))
 
     def written_for(self, index: int) -> Iterator[int]:
-        """Yield the events that made what this one read: a copy in a file, or mail to oneself."""
+        """Yield the events that wrote what this event read: a file, or mail to the owner."""
         tool, target = action_key(self.events[index].call)
         if tool == "fs.read":
             writers = self._writers.get(target, [])
@@ -54,9 +54,9 @@ class History:
             yield from self._named_in(target, index)
 
     def _named_in(self, command: str, index: int) -> Iterator[int]:
-        """Yield who wrote what a command may mean: by its name, or by a pattern.
+        """Yield the events that wrote a file named in a command, directly or by a pattern.
 
-        Which files a command line reads is not recorded: any that it names may be one.
+        The trace does not record which files a command reads, so every file that it names counts.
         """
         words = command.replace(";", " ").replace("|", " ").replace("@", " ").split()
         if any(char in word for word in words for char in "*?["):
