@@ -12,7 +12,7 @@ from tiltyard.episode.sandbox_env import Interaction, SandboxEnv
 from tiltyard.matches.settings import MatchError
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.search import SearchStatus
-from tiltyard.search.explore import OnStatus
+from tiltyard.search.status import OnStatus
 
 REPORTED_EVERY: Final = 100
 """Interactions between two status reports in a large budget. In a small one, each is reported."""

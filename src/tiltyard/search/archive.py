@@ -1,7 +1,7 @@
-"""The archive: the best chain known for each cell, and which cell to go back to next.
+"""The archive: the best known chain for each cell, and the choice of the next cell.
 
-A chain of messages is the truth about a cell; the state that it leads to is a cache, kept
-elsewhere, so that forgetting states changes no result.
+The archive keeps chains, not states. The player caches states, so dropping a state changes no
+result.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ Chain = tuple[str, ...]
 
 
 class Entry(Struct, gc=False):
-    """A cell, and the best way there that is known."""
+    """A cell and the best known chain to it."""
 
     cell: int
     chain: Chain
@@ -28,13 +28,13 @@ class Entry(Struct, gc=False):
     steps: int
     seen: int = 1
     decisions: int = 0
-    """What the guardrail decided on the way, as a checksum."""
+    """A checksum of the guardrail's decisions along the chain."""
 
 
 class Archive:
-    """Cells in the order of their discovery, up to a fixed number of them.
+    """Cells in the order of their discovery, up to `capacity`.
 
-    A full archive takes no further cells; it still takes better ways to those it has.
+    A full archive accepts no new cells, but still accepts better chains to the cells it has.
     """
 
     def __init__(self, capacity: int = CELL_CAPACITY) -> None:
@@ -50,7 +50,7 @@ class Archive:
         return iter(self._entries)
 
     def visit(self, cell: int) -> None:
-        """Count one more visit: what is seen often is chosen less."""
+        """Count one more visit: a cell that is visited often is chosen less often."""
         place = self._places.get(cell)
         if place is not None:
             entry = self._entries[place]
@@ -58,7 +58,7 @@ class Archive:
             self._weights.change(place, weight_of(entry.seen))
 
     def offer(self, cell: int, chain: Chain, score: int, steps: int, decisions: int = 0) -> bool:
-        """Keep a chain if it is the first to its cell, or better than the one that is there."""
+        """Keep a chain if its cell is new, or if it is better than the known chain."""
         place = self._places.get(cell)
         if place is None:
             if len(self._entries) >= self.capacity:
@@ -75,19 +75,19 @@ class Archive:
         return True
 
     def choose(self, draw: Draw) -> Entry:
-        """Return a cell to go back to, drawn in proportion to its weight."""
+        """Return a cell to go back to, drawn with probability proportional to its weight."""
         return self._entries[self._weights.find(draw.below(self._weights.total))]
 
 
 def weight_of(seen: int) -> int:
-    """Return 1 / sqrt(seen + 1) as a whole number: 65,536 stands for 1."""
+    """Return 1 / sqrt(seen + 1) as a whole number; 65,536 stands for 1."""
     return isqrt(_UNIT // (seen + 1))
 
 
 def is_better(score: int, steps: int, chain: Chain, than: Entry) -> bool:
-    """Tell whether a chain takes the place of another: a higher score, or the same for less.
+    """Tell whether a chain replaces an entry's: a higher score, or the same score with fewer steps.
 
-    The order is total, so that it does not matter which of two was found first.
+    The order is total, so it does not matter which of two chains was found first.
     """
     mine = (-score, steps, len(chain), chain)
     return mine < (-than.score, than.steps, len(than.chain), than.chain)

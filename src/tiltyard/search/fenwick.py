@@ -1,8 +1,8 @@
-"""A Fenwick tree: integer weights, chosen from and changed in O(log n)."""
+"""A Fenwick tree: draw by integer weights, and change a weight, in O(log n)."""
 
 
 class Fenwick:
-    """Weights by position; positions are only ever appended."""
+    """Weights by position. Positions are appended and never removed."""
 
     __slots__ = ("_tree", "_weights", "total")
 
@@ -40,7 +40,7 @@ class Fenwick:
             at += at & -at
 
     def find(self, point: int) -> int:
-        """Return the position whose stretch of [0, total) holds the point."""
+        """Return the position whose part of [0, total) contains the point."""
         if not 0 <= point < self.total:
             raise ValueError(f"{point} is not in [0, {self.total})")
         tree, size = self._tree, len(self._tree)

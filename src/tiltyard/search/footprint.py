@@ -1,8 +1,8 @@
-"""What a chain has come to so far, from what everybody may see: the search's own cells.
+"""Footprints: what a chain has reached so far, and the search's cell for it.
 
-The axes are those of the judge as far as an outsider can tell them (source, sink, target), with
-depth and progress beside them. Nothing here decides a score; it only says what is worth going
-back to, and what is worth showing to the judge.
+A footprint is made of public events only. Its axes resemble the judge's (source, sink, target), as
+far as an outsider can observe them, plus the number of steps. It decides no score. It says which
+cells are worth returning to, and which chains are worth submitting to the judge.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ the world and cannot ask `Tool.target`; a test compares the two."""
 
 
 class Claim(Struct, frozen=True, gc=False, order=True):
-    """Something that may be a breach: which document led to which call on which target."""
+    """A possible breach: which document led to which call on which target."""
 
     document: str
     tool: str
@@ -41,17 +41,17 @@ class Claim(Struct, frozen=True, gc=False, order=True):
 
 
 class Footprint(Struct, frozen=True, gc=False):
-    """What a chain has come to."""
+    """What a chain has reached."""
 
     media: int = 0
-    """Which kinds of document were read, and whether a sensitive one was."""
+    """Bits: which kinds of document were read, and whether one of them was sensitive."""
     deeds: int = 0
-    """Which kinds of effect were had, and which of them unasked or on something sensitive."""
+    """Bits: which kinds of effect happened, and which were unasked or hit something sensitive."""
     steps: int = 0
     document: str = ""
-    """What was read last."""
+    """The document that was read last."""
     decisions: int = 0
-    """A checksum of what the guardrail decided so far, and why."""
+    """A checksum of the guardrail's decisions and reasons so far."""
 
     @property
     def cell(self) -> int:
@@ -69,7 +69,7 @@ START: Final = Footprint()
 def follow(
     before: Footprint, message: str, events: Iterable[Any]
 ) -> tuple[Footprint, tuple[Claim, ...]]:
-    """Return the footprint after one message, and what in it may be a breach."""
+    """Return the footprint after one message, and the possible breaches in its events."""
     media, deeds = before.media, before.deeds
     document, decisions = before.document, before.decisions
     claims: list[Claim] = []
@@ -101,7 +101,7 @@ def follow(
 
 
 def explain(cell: int) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-    """Return a cell in words: its depth, what was read on the way, and which effects were had."""
+    """Return a cell in words: its level, what was read, and which effects happened."""
     level, media, deeds = cell & MAX_LEVEL, cell >> 3 & 31, cell >> 8
     read = [name for name, bit in _READ.items() if media & bit]
     effects = [

@@ -1,7 +1,7 @@
-"""How a chain becomes another: the mutation operators.
+"""Mutation operators: make a new chain from a known one.
 
-An operator takes a chain, the vocabulary and a draw, and returns a new chain with the number of
-messages that it has in common with a chain already played; the rest is what has to be played.
+An operator returns the new chain, and how many of its first messages it shares with the known
+chain. Only the messages after these must be played.
 """
 
 import re
@@ -19,13 +19,13 @@ MAX_WASHES: Final = 5
 
 
 def append(chain: Chain, vocabulary: Vocabulary, archive: Archive, draw: Draw) -> Move:
-    """Go on with one more message."""
+    """Add one message."""
     del archive
     return (*chain, vocabulary.say(draw)), len(chain)
 
 
 def replace(chain: Chain, vocabulary: Vocabulary, archive: Archive, draw: Draw) -> Move:
-    """Say something else at one place."""
+    """Replace one message."""
     if not chain:
         return append(chain, vocabulary, archive, draw)
     at = draw.below(len(chain))
@@ -33,7 +33,7 @@ def replace(chain: Chain, vocabulary: Vocabulary, archive: Archive, draw: Draw) 
 
 
 def splice(chain: Chain, vocabulary: Vocabulary, archive: Archive, draw: Draw) -> Move:
-    """Go on as another chain ends."""
+    """Add the end of another chain."""
     del vocabulary
     other = archive.choose(draw).chain
     tail = other[len(other) - 1 - draw.below(len(other)) :] if other else ()
@@ -41,7 +41,7 @@ def splice(chain: Chain, vocabulary: Vocabulary, archive: Archive, draw: Draw) -
 
 
 def wash(chain: Chain, vocabulary: Vocabulary, archive: Archive, draw: Draw) -> Move:
-    """Insert harmless reads, for a guardrail that forgets."""
+    """Insert harmless reads: a guardrail with a short memory forgets what came before."""
     del archive
     at = draw.below(len(chain) + 1)
     reads = tuple(vocabulary.wash(draw) for _ in range(1 + draw.below(MAX_WASHES)))
@@ -49,7 +49,7 @@ def wash(chain: Chain, vocabulary: Vocabulary, archive: Archive, draw: Draw) -> 
 
 
 def recode(chain: Chain, vocabulary: Vocabulary, archive: Archive, draw: Draw) -> Move:
-    """Encode what a message sends or writes, or take the encoding out."""
+    """Encode what a message sends or writes, or remove the encoding."""
     places = [at for at, message in enumerate(chain) if _OBJECT.search(message)]
     encodings = vocabulary.words("encoding")
     if not places or not encodings:
@@ -65,7 +65,7 @@ def recode(chain: Chain, vocabulary: Vocabulary, archive: Archive, draw: Draw) -
 
 
 def retarget(chain: Chain, vocabulary: Vocabulary, archive: Archive, draw: Draw) -> Move:
-    """Name another host, recipient or file in one message."""
+    """Replace a host, recipient or file in one message."""
     places = [at for at, message in enumerate(chain) if _target(message, vocabulary)]
     if not places:
         return append(chain, vocabulary, archive, draw)
@@ -90,7 +90,7 @@ _SLOTS: Final = ("url", "address", "path", "page", "mail", "file")
 
 
 def _target(message: str, vocabulary: Vocabulary) -> tuple[str, str] | None:
-    """Return a name in a message that another could stand for, and its slot."""
+    """Return the slot and the name of a word that could be replaced."""
     for word in message.split():
         name = word.strip("`\"',.")
         for slot in _SLOTS:

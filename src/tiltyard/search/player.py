@@ -1,7 +1,7 @@
-"""Playing chains: return by restore, or by replay where the state was forgotten."""
+"""Play chains: restore a kept state, or replay the messages if the state is no longer kept."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -13,8 +13,14 @@ from tiltyard.search.moves import Move
 from tiltyard.search.vocabulary import Learnt, learn_from
 
 
+class Players(Protocol):
+    """Plays the slots of an epoch, and returns the results in the same order."""
+
+    def play(self, moves: Sequence[Move]) -> "Sequence[Played]": ...
+
+
 class Visit(Struct, frozen=True, gc=False):
-    """A cell that was reached, and how."""
+    """A cell that a chain reached."""
 
     cell: int
     chain: Chain
@@ -24,25 +30,27 @@ class Visit(Struct, frozen=True, gc=False):
 
 
 class Kept(Struct, frozen=True, gc=False):
-    """A moment to return to."""
+    """A state to return to."""
 
     snapshot: Any
     footprint: Footprint
 
 
 class Played(Struct, frozen=True, gc=False):
-    """What came of one slot. Cells that this player showed before come without their chain."""
+    """The result of one slot."""
 
     steps: int
     interactions: int
     visits: tuple[Visit, ...]
+    """Cells that this player reached for the first time, or by a better chain."""
     familiar: tuple[int, ...]
+    """Cells that this player had already returned, without their chains."""
     claims: tuple[tuple[Claim, Chain], ...]
     learnt: Learnt
 
 
 class Player:
-    """Plays chains in one environment, and keeps the states that it may have to return to."""
+    """Plays chains in one environment, and keeps states to return to."""
 
     def __init__(self, env: AttackEnv, rules: SearchRules, states: int | None = None) -> None:
         self.env = env
@@ -51,17 +59,18 @@ class Player:
         env.reset()
         self._start = Kept(env.snapshot(), START)
         self._states: dict[Chain, Kept] = {}
-        """The oldest first."""
+        """Kept states by chain, the oldest first."""
         self._room = rules.states if states is None else states
-        self._shown: dict[int, Visit] = {}
+        self._best: dict[int, Visit] = {}
+        """The best visit of each cell that this player has returned."""
         self._claimed: dict[Claim, int] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._learnt: set[tuple[str, str]] = set()
 
     def play(self, moves: Sequence[Move]) -> list[Played]:
         return [self.play_one(chain, start) for chain, start in moves]
 
     def play_one(self, chain: Chain, start: int) -> Played:
-        """Return to where a chain leaves what is known, and play the rest of it."""
+        """Return to the state after `start` messages of a chain, and play the rest."""
         footprint = self._return_to(chain[:start])
         steps = interactions = 0
         visits: list[Visit] = []
@@ -76,7 +85,7 @@ class Player:
             steps += footprint.steps - before
             interactions += 1
             sofar = chain[: at + 1]
-            visit = self._news(sofar, footprint)
+            visit = self._improve(sofar, footprint)
             if visit is None:
                 familiar.append(footprint.cell)
             else:
@@ -92,12 +101,12 @@ class Player:
     ) -> tuple[Footprint, tuple[Claim, ...], Learnt]:
         events = self.env.interact(message).events
         after, claims = follow(footprint, message, events)
-        names = [name for name in learn_from(events, self.slots) if name not in self._told]
-        self._told.update(names)
+        names = [name for name in learn_from(events, self.slots) if name not in self._learnt]
+        self._learnt.update(names)
         return after, claims, tuple(names)
 
     def _return_to(self, chain: Chain) -> Footprint:
-        """Put the environment where a chain leads: from the nearest state that is kept."""
+        """Bring the environment to the state after a chain, from the nearest kept state."""
         at = len(chain)
         while at and chain[:at] not in self._states:
             at -= 1
@@ -110,7 +119,7 @@ class Player:
             if self.env.steps_left == 0:
                 return footprint
             footprint = follow(footprint, message, self.env.interact(message).events)[0]
-        if len(chain) - at > 1:  # One message again is cheaper than one more state to keep.
+        if len(chain) - at > 1:  # To replay one message is cheaper than to keep a state.
             self._keep(chain, footprint)
         return footprint
 
@@ -118,20 +127,20 @@ class Player:
         if not self._room:
             return
         if len(self._states) >= self._room:
-            # The older half at once: one at a time, a dict finds its first ever more slowly.
+            # Drop the older half at once: a dict takes longer and longer to find its first item.
             self._states = dict([*self._states.items()][(len(self._states) + 1) // 2 :])
         self._states[chain] = Kept(self.env.snapshot(), footprint)
 
-    def _news(self, chain: Chain, footprint: Footprint) -> Visit | None:
-        """Return a visit, if it is better than all that this player showed for its cell before."""
+    def _improve(self, chain: Chain, footprint: Footprint) -> Visit | None:
+        """Return a visit if it is the best one that this player knows for its cell."""
         cell, score, steps = footprint.cell, footprint.score, footprint.steps
-        known = self._shown.get(cell)
+        known = self._best.get(cell)
         if known is not None:
             mine = -score, steps, len(chain), chain
             if (-known.score, known.steps, len(known.chain), known.chain) <= mine:
                 return None
             self._states.pop(known.chain, None)
-        visit = self._shown[cell] = Visit(cell, chain, score, steps, footprint.decisions)
+        visit = self._best[cell] = Visit(cell, chain, score, steps, footprint.decisions)
         if steps < self.rules.chain_steps:
             self._keep(chain, footprint)
         return visit

@@ -1,7 +1,7 @@
-"""What a search can say, and the names that it has learnt to say it with.
+"""The vocabulary of a search: phrases with slots, and the names that fill the slots.
 
-Phrases and words are data; most of it comes from a ruleset. Names of pages, mails and files are
-learnt from listings, as anyone would who reads what the tools return.
+Phrases and words come from a ruleset. The search learns names of pages, mails and files from the
+listings that tools return.
 """
 
 import re
@@ -13,17 +13,17 @@ from tiltyard.foundation.draw import Draw
 from tiltyard.rulesets.ruleset import VocabularyRules
 
 MAX_NAMES: Final = 4_096
-"""Of each kind; a listing that never ends must not fill the memory."""
+"""The limit for each slot: an endless listing must not fill the memory."""
 _LISTED: Final = re.compile(r"\[([^\]\s]{1,80})\]")
 _WORD: Final = re.compile(r"[A-Za-z]{4,20}")
 _SLOT: Final = re.compile(r"\{(\w+)\}")
 
 Learnt = tuple[tuple[str, str], ...]
-"""Names with the slots that they fill."""
+"""Pairs of slot and name."""
 
 
 class Vocabulary:
-    """Phrases with slots, and what fills them: given words, and names that were learnt."""
+    """Phrases with slots, and the words for each slot: given ones and learnt ones."""
 
     def __init__(self, rules: VocabularyRules) -> None:
         self.rules = rules
@@ -34,7 +34,7 @@ class Vocabulary:
         return self._words.get(slot, [])
 
     def learn(self, learnt: Learnt) -> None:
-        """Take in names, in the order given."""
+        """Add names, in the order given."""
         for slot, name in learnt:
             known = self._known.setdefault(slot, set())
             if name not in known and len(known) < MAX_NAMES:
@@ -45,7 +45,7 @@ class Vocabulary:
         return name in self._known.get(slot, ())
 
     def say(self, draw: Draw) -> str:
-        """Return a message of a kind drawn by the weights."""
+        """Return a message. Its kind is drawn by the weights."""
         kind = draw.choice(self.rules.weights)
         return self.fill(draw.choice(self.rules.phrases[kind]), draw)
 
@@ -54,7 +54,7 @@ class Vocabulary:
         return self.fill(draw.choice(self.rules.washes), draw)
 
     def fill(self, phrase: str, draw: Draw) -> str:
-        """Fill the slots of a phrase; one that nothing is known for stays as it is."""
+        """Fill the slots of a phrase. A slot without words becomes its own name."""
         parts = _parts(phrase)
         if len(parts) == 1:
             return phrase
@@ -73,7 +73,7 @@ def _parts(phrase: str) -> tuple[str, ...]:
 
 
 def learn_from(events: Iterable[Any], slots: frozenset[str]) -> Learnt:
-    """Return the names that some events show, for slots that are of use."""
+    """Return the names in the outputs of events, for these slots only."""
     learnt: list[tuple[str, str]] = []
     for event in events:
         if not event.ok:
@@ -95,7 +95,7 @@ def learn_from(events: Iterable[Any], slots: frozenset[str]) -> Learnt:
 
 
 def _files(command: str, output: str) -> Learnt:
-    """Read what `ls` printed: names with a dot are files, others are directories."""
+    """Read the output of `ls`: names with a dot are files, others are directories."""
     words = command.split()
     if words[:1] != ["ls"] or len(words) > 2:
         return ()

@@ -1,8 +1,8 @@
-"""Playing an epoch's slots in several processes, with the same result as in one.
+"""Play an epoch's slots in several processes, with the same result as in one.
 
-Each process has a copy of the environment, made by fork, and a share of the slots in their order.
-Chains that begin alike go to the same process. It pays where a step is dear: for a guardrail that
-thinks, or for a long search on several cores.
+Each process has its own copy of the environment, made by fork, and plays a share of the slots.
+Chains with the same first message go to the same process. It is worth it when a step is expensive:
+for a slow guardrail, or for a long search on several cores.
 """
 
 import multiprocessing
@@ -26,11 +26,11 @@ _ANSWER: Final = msgspec.msgpack.Decoder(list[Played] | str)
 
 
 class WorkerError(RuntimeError):
-    """A worker process ended before its work was done."""
+    """A worker process ended before it finished its work."""
 
 
 class Workers:
-    """Several players, each in a process of its own. Use it in a `with` statement."""
+    """Several players, each in its own process. Use it in a `with` statement."""
 
     def __init__(self, env: AttackEnv, rules: SearchRules, count: int | None = None) -> None:
         self._pipes: list[Connection] = []
@@ -48,7 +48,7 @@ class Workers:
         self._processes.append(process)
 
     def play(self, moves: Sequence[Move]) -> list[Played]:
-        """Give each process the chains that begin alike, so that it has their states at hand."""
+        """Give chains with the same first message to the same process, which has their states."""
         shares: list[list[int]] = [[] for _ in self._pipes]
         for slot, (chain, _) in enumerate(moves):
             first = chain[0] if chain else ""
@@ -63,7 +63,7 @@ class Workers:
                     raise WorkerError(answer)
                 results.update(zip(share, answer, strict=True))
         except (EOFError, OSError) as error:
-            raise WorkerError("a search worker ended early") from error
+            raise WorkerError("a search worker process ended before it finished") from error
         return [results[slot] for slot in range(len(moves))]
 
     def __enter__(self) -> Self:
@@ -86,7 +86,7 @@ def _serve(pipe: Connection, env: AttackEnv, rules: SearchRules) -> None:
             moves = _MOVES.decode(pipe.recv_bytes())
             try:
                 answer: list[Played] | str = player.play(moves)
-            except Exception as error:  # noqa: BLE001 - told to whoever waits for the answer
+            except Exception as error:  # noqa: BLE001 - raised again by `play` as a WorkerError
                 answer = f"{type(error).__name__}: {error}"
             pipe.send_bytes(_ENCODER.encode(answer))
     except (EOFError, OSError, KeyboardInterrupt):
