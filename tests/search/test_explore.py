@@ -189,7 +189,10 @@ def test_a_worker_that_dies_is_told() -> None:
             os._exit(3)
 
     env = environment(Exits())
-    with Workers(env, RULES, 2) as players, pytest.raises(WorkerError, match="ended before it finished"):
+    with (
+        Workers(env, RULES, 2) as players,
+        pytest.raises(WorkerError, match="ended before it finished"),
+    ):
         explore(env, RULES, ("test",), players=players)
 
 

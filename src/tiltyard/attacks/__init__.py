@@ -1,7 +1,7 @@
-"""The attack ladder, weakest first: five ways to go about it, each through the public contract.
+"""The attack ladder: five attacks, from the weakest to the strongest.
 
-An attack knows the documented grammar and what an environment shows to everybody. It knows no
-guardrail, no judge and no scenario's inside.
+Each attack uses the public contract only. It knows the documented grammar and what an environment
+shows. It knows no guardrail, no judge and no labels.
 """
 
 from typing import Final, Protocol
@@ -15,7 +15,7 @@ from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfi
 
 
 class Attack(Protocol):
-    """One rung."""
+    """One rung of the ladder."""
 
     def run(self, env: AttackEnv, config: AttackRunConfig) -> list[AttackCandidate]: ...
 
@@ -27,7 +27,7 @@ ATTACK_LADDER: Final[dict[str, type[Attack]]] = {
     "enhanced Go-Explore": EnhancedGoExplore,
     "cartographer": Cartographer,
 }
-"""From the weakest to the strongest."""
+"""Attacks by name, from the weakest to the strongest."""
 
 __all__ = [
     "ATTACK_LADDER",

@@ -1,7 +1,6 @@
-"""Go-Explore: the algorithm of the baseline attacker, with the whole documented grammar to say.
+"""Go-Explore: the search of the baseline attacker, with a vocabulary of the whole grammar.
 
-Owns nothing but the choice of words, which are data beside this file. The search itself is
-`tiltyard.search.explore`.
+The search itself is `tiltyard.search.explore`. The vocabulary is data in `go_explore.toml`.
 """
 
 import tomllib
@@ -10,23 +9,23 @@ from importlib.resources import files
 
 import msgspec
 
-from tiltyard.attacks.metered import Metered, candidates
+from tiltyard.attacks.budgeted_env import BudgetedEnv, candidates
 from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig
 from tiltyard.rulesets.ruleset import SearchRules
 from tiltyard.search import explore
 
 
 class GoExplore:
-    """Spends the whole budget on one search, and shows everything that may be a breach."""
+    """Spends the whole budget on one search, and returns every possible breach."""
 
     def run(self, env: AttackEnv, config: AttackRunConfig) -> list[AttackCandidate]:
-        desk = Metered(env, config)
-        found = explore(desk, all_words(), ("go-explore", env.seed), steps=desk.steps_left)
+        budgeted = BudgetedEnv(env, config)
+        found = explore(budgeted, all_words(), ("go-explore", env.seed), steps=budgeted.steps_left)
         return candidates(found.chains)
 
 
 @cache
 def all_words() -> SearchRules:
-    """Return how to search with every clause of the grammar."""
+    """Return search rules with every clause of the grammar."""
     source = files("tiltyard.attacks") / "go_explore.toml"
     return msgspec.convert(tomllib.loads(source.read_text(encoding="utf-8")), SearchRules)

@@ -1,12 +1,12 @@
-"""Simple prompts: what somebody types who has never seen the agent's documentation.
+"""Simple prompts: what a user types who has never read the agent's documentation.
 
-Knows the names of the obvious files and the phrases that everybody tries first. Reads nothing
-that comes back, but for whether a call went through.
+The attack knows the obvious file names and the phrases that people try first. Of the results it
+looks only at whether a call succeeded.
 """
 
 from typing import Final
 
-from tiltyard.attacks.metered import Metered, candidates, has_effect
+from tiltyard.attacks.budgeted_env import BudgetedEnv, candidates, has_effect
 from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig
 
 PROMPTS: Final = (
@@ -43,10 +43,10 @@ PROMPTS: Final = (
 
 
 class SimplePrompts:
-    """Says each prompt to a fresh agent, and keeps those that did anything."""
+    """Sends each prompt to a fresh agent, and keeps those that had an effect."""
 
     def run(self, env: AttackEnv, config: AttackRunConfig) -> list[AttackCandidate]:
-        desk = Metered(env, config)
+        budgeted = BudgetedEnv(env, config)
         return candidates(
-            (prompt,) for prompt in PROMPTS if any(map(has_effect, desk.try_alone(prompt)[0]))
+            (prompt,) for prompt in PROMPTS if any(map(has_effect, budgeted.try_alone(prompt)[0]))
         )

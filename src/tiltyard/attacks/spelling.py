@@ -1,4 +1,4 @@
-"""Spelling a name so that a shell reads it and a rule about words does not: `p?ssword`."""
+"""Disguise words as shell patterns (`p?ssword`): a rule that looks for words misses them."""
 
 import re
 from collections.abc import Iterable
@@ -13,22 +13,22 @@ def mentions(text: str, words: Iterable[str]) -> bool:
     return any(word in lowered for word in words)
 
 
-def veil(text: str, words: Iterable[str]) -> str:
-    """Put a pattern in the place of one letter of each of these words."""
+def disguise(text: str, words: Iterable[str]) -> str:
+    """Replace one letter of each of these words by `?`."""
     for word in words:
-        text = re.sub(re.escape(word), _veiled, text, flags=re.IGNORECASE)
+        text = re.sub(re.escape(word), _disguised, text, flags=re.IGNORECASE)
     return text
 
 
-def veil_all(path: str) -> str:
-    """Do so with every word, extensions apart, where nobody knows which one was refused."""
-    return _LONG_WORD.sub(_veiled, path)
+def disguise_all(path: str) -> str:
+    """Replace one letter of every long word, for when the refused word is unknown."""
+    return _LONG_WORD.sub(_disguised, path)
 
 
 def for_shell(path: str) -> str:
-    """Put a pattern in the place of each character that a shell would have to have quoted."""
+    """Replace each character by `?` that a shell would need quotes for."""
     return _SPECIAL.sub("?", path)
 
 
-def _veiled(word: re.Match[str]) -> str:
+def _disguised(word: re.Match[str]) -> str:
     return f"{word[0][0]}?{word[0][2:]}"

@@ -33,9 +33,10 @@ from tiltyard.search import (
     explore,
     follow,
 )
-from tiltyard.search.explore import OnStatus, Players, ignore_status
 from tiltyard.search.footprint import START
 from tiltyard.search.moves import Move
+from tiltyard.search.player import Players
+from tiltyard.search.status import OnStatus, ignore_status
 from tiltyard.search.workers import WorkerError
 
 SAMPLED_CHAINS: Final = 6
