@@ -1,14 +1,11 @@
-"""The laws of the kernel, as properties.
+"""Law 1: restore equals replay.
 
-Law 1: restore equals replay. Law 2: same input, same digest, everywhere. Law 8: cost is local.
+A restored state equals, and behaves like, the state after replaying the same messages from the
+start, including the memory of the guardrail and of the agent.
 """
 
-import os
-import subprocess
-import sys
 from collections import Counter, deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +20,7 @@ SCENARIO = generate(123)
 
 
 class Hoarder(GuardrailBase):
-    """Keeps everything it sees, in containers of every kind, and lets it decide."""
+    """Keeps everything it sees in many kinds of containers, and decides by it."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -39,7 +36,7 @@ class Hoarder(GuardrailBase):
         self.counts[tool_name] += 1
         self.words.update(str(value)[:12] for value in tool_args.values())
         self.nested["seen"].append({tool_name: len(context.events)})
-        # The decision leans on all of the state, on the order of a set too.
+        # The decision depends on all of the state, including the order of a set.
         first = next(iter(self.words))
         verdict = len(self.calls) + self.total + len(first) + self.counts[tool_name]
         return Decision.deny(first) if verdict % 5 == 0 else Decision.allow(str(len(self.recent)))
@@ -115,7 +112,7 @@ def play(env: SandboxEnv, messages: list[str]) -> None:
 def test_restore_equals_replay(
     guardrail: str, before: list[str], detours: list[list[str]], after: list[str]
 ) -> None:
-    """Law 1: whatever was tried in between, a restored state is the replayed state."""
+    """A restored state is the replayed state, whatever the episode did in between."""
     env = SandboxEnv(scenario=SCENARIO, guardrail=GUARDRAILS[guardrail]())
     play(env, before)
     snapshot = env.snapshot()
@@ -136,8 +133,7 @@ def test_restore_equals_replay(
 
 @settings(max_examples=40, deadline=None)
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=6))
-def test_a_snapshot_outlives_what_comes_after(messages: list[str]) -> None:
-    """Law 1: a value that was kept is never changed by what is done with it later."""
+def test_later_messages_do_not_change_a_snapshot(messages: list[str]) -> None:
     env = SandboxEnv(scenario=SCENARIO, guardrail=Hoarder())
     kept = [(env.snapshot(), env.trace.digest)]
     for message in messages:
@@ -147,84 +143,3 @@ def test_a_snapshot_outlives_what_comes_after(messages: list[str]) -> None:
         env.restore(snapshot)
         assert env.trace.digest == digest
         env.interact("run echo")
-
-
-_PLAY = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from test_laws import GUARDRAILS, SCENARIO, openings
-from tiltyard import SandboxEnv
-for name in ("none", "data-flow", "slotted"):
-    env = SandboxEnv(scenario=SCENARIO, guardrail=GUARDRAILS[name]())
-    for message in openings(SCENARIO)[:40] + ["search howto", "run `ls`", "read email"]:
-        env.interact(message)
-    print(env.trace.digest, env.scenario.digest)
-"""
-
-
-def test_same_digest_under_every_hash_seed() -> None:
-    """Law 2: nothing in a result depends on the order of a set or a dict of strings."""
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", _PLAY, Path(__file__).parent],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "12345")
-    }
-    assert len(outputs) == 1
-    assert len(outputs.pop().split()) == 6
-
-
-def count_calls(work: Callable[[], object]) -> int:
-    """Count what a piece of work does, in function calls: a cost that no noise disturbs."""
-    calls = 0
-
-    def profile(_frame: object, event: str, _arg: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(profile)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
-STEP = "read file readme, open welcome, write file report, run echo, send email, read email"
-
-
-def cost_of_a_step(env: SandboxEnv) -> int:
-    snapshot = env.snapshot()
-    env.interact(STEP)
-    env.restore(snapshot)
-    return count_calls(lambda: env.interact(STEP))
-
-
-def test_cost_does_not_grow_with_the_world() -> None:
-    """Law 8: a hundred times the pages and files, the same work for a step."""
-    small = SandboxEnv(scenario=generate(5))
-    large = SandboxEnv(scenario=generate(5, pages=20_000, mails=5_000, files=2_000))
-    assert cost_of_a_step(large) <= 1.05 * cost_of_a_step(small)
-
-
-@pytest.mark.parametrize("guardrail", ["none", "data-flow"])
-def test_cost_does_not_grow_with_the_chain(guardrail: str) -> None:
-    """Law 8: the five-hundredth message costs what the first one cost."""
-    env = SandboxEnv(scenario=SCENARIO, guardrail=GUARDRAILS[guardrail]())
-    first = cost_of_a_step(env)
-    for _ in range(500):
-        env.interact("read file readme")
-    assert cost_of_a_step(env) <= 1.05 * first
-
-
-def test_snapshot_and_restore_are_constant() -> None:
-    """Law 8: a snapshot is a reference, whatever came before it."""
-    env = SandboxEnv(scenario=SCENARIO, guardrail=DataFlowGuardrail())
-    early = count_calls(lambda: env.restore(env.snapshot()))
-    for _ in range(300):
-        env.interact(STEP)
-    assert count_calls(lambda: env.restore(env.snapshot())) == early

@@ -1,4 +1,8 @@
-"""Law 2 for the judge: the same candidates, the same verdict, everywhere and in any order."""
+"""Law 2: same input, same score, everywhere.
+
+Here: the digests of episodes and verdicts under every hash seed, cache and order. Whole searches
+and matches are in `tests/search` and `tests/matches`.
+"""
 
 import os
 import subprocess
@@ -13,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiltyard import DataFlowGuardrail
+from laws.test_law1_restore_equals_replay import Slotted
+from tiltyard import DataFlowGuardrail, SandboxEnv
 from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.judge import Finding, Judge, Verdict
 from tiltyard.world.generate import generate
@@ -40,8 +45,9 @@ EXTRA: list[Candidate] = [
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import test_law2
-print(test_law2.digest_of_everything())
+from laws import test_law2_same_input_same_score as law2
+print(law2.digest_of_episodes())
+print(law2.digest_of_verdicts())
 """
 
 
@@ -71,8 +77,21 @@ def candidates_of(scenario: Scenario) -> list[Candidate]:
     return singles + EXTRA + pairs[::7]
 
 
-def digest_of_everything() -> str:
-    """Judge everything there is, once with each guardrail: one digest."""
+def digest_of_episodes() -> str:
+    """Play many openings, once with each guardrail."""
+    scenario = generate(123)
+    digests = [scenario.digest]
+    openings = [planted.opening for planted in scenario.labels.planted[:40]]
+    for make in (*GUARDRAILS.values(), Slotted):
+        env = SandboxEnv(scenario=scenario, guardrail=make())
+        for message in (*openings, "search howto", "run `ls`", "read email"):
+            env.interact(message)
+        digests.append(env.trace.digest)
+    return " ".join(digests)
+
+
+def digest_of_verdicts() -> str:
+    """Judge all candidates, once with each guardrail."""
     scenario = generate(123)
     return " ".join(
         digest(Judge(scenario, make()).judge(candidates_of(scenario)))
@@ -80,24 +99,24 @@ def digest_of_everything() -> str:
     )
 
 
-def test_the_hash_seed_decides_nothing() -> None:
-    here = Path(__file__).parent
-    found = {digest_of_everything()}
+def test_results_are_the_same_under_every_hash_seed() -> None:
+    tests = Path(__file__).parents[1]
+    found = {f"{digest_of_episodes()}\n{digest_of_verdicts()}\n"}
     for seed in ("0", "1", "4242"):
         run = subprocess.run(
-            [sys.executable, "-c", SCRIPT, str(here)],
+            [sys.executable, "-c", SCRIPT, str(tests)],
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,
         )
-        found.add(run.stdout.strip())
+        found.add(run.stdout)
     assert len(found) == 1
 
 
 @pytest.mark.parametrize("guardrail", GUARDRAILS)
-def test_warm_and_cold_judges_agree(public: Scenario, guardrail: str) -> None:
-    """One judge twice, a judge of its own each, a scenario made anew: the same verdict."""
+def test_a_used_judge_and_a_new_one_agree(public: Scenario, guardrail: str) -> None:
+    """The same judge twice, a new judge, a new scenario: the same verdict."""
     candidates = candidates_of(public)
     make = GUARDRAILS[guardrail]
     judge = Judge(public, make())
@@ -110,7 +129,7 @@ def test_warm_and_cold_judges_agree(public: Scenario, guardrail: str) -> None:
 @pytest.mark.parametrize("guardrail", GUARDRAILS)
 @given(data=st.data())
 @settings(max_examples=10)
-def test_what_was_judged_before_decides_nothing(
+def test_earlier_candidates_do_not_change_a_finding(
     public: Scenario, guardrail: str, data: st.DataObject
 ) -> None:
     candidates = candidates_of(public)
@@ -153,7 +172,7 @@ def test_each_cell_names_the_first_candidate_that_reached_it(public: Scenario) -
 
 
 def test_a_verdict_counts_its_own_replays(public: Scenario) -> None:
-    """A verdict is the same value whenever it is reached, its count of replays included."""
+    """The same candidates take the same number of replays each time."""
     candidates = candidates_of(public)[:10]
     judge = Judge(public)
     first, second = judge.judge(candidates), judge.judge(candidates)
