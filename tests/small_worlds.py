@@ -82,8 +82,8 @@ def found() -> Callable[..., dict[Row, Finding]]:
 
 
 @pytest.fixture(scope="session")
-def seen(found: Callable[..., dict[Row, Finding]]) -> Callable[..., set[Row]]:
-    """Return a function like `found` that returns only predicate, source, sink and target."""
+def breaches(found: Callable[..., dict[Row, Finding]]) -> Callable[..., set[Row]]:
+    """Return a judge of one candidate: its breaches by predicate, source, sink, target."""
 
     def look(scenario: Scenario, *messages: str, guardrail: Guardrail | None = None) -> set[Row]:
         return {row[:4] for row in found(scenario, *messages, guardrail=guardrail)}

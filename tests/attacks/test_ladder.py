@@ -1,4 +1,4 @@
-"""The ladder as a whole: its order, and what every rung owes to whoever runs it."""
+"""The attack ladder: its order, and what every rung must respect."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ RUNGS = pytest.mark.parametrize("rung", ATTACK_LADDER.values(), ids=ATTACK_LADDE
 
 
 class Counting(SandboxEnv):
-    """An environment without a budget of its own, which counts what was asked of it."""
+    """An environment without a budget, which counts its steps."""
 
     spent_before_last = 0
     spent = 0
@@ -50,7 +50,7 @@ def test_the_ladder_rises_in_the_public_match(town: Scenario) -> None:
 
 
 @RUNGS
-def test_any_guardrail_and_the_smallest_houses_are_survived(
+def test_every_rung_copes_with_any_guardrail_and_the_smallest_worlds(
     rung: type[Attack], guardrail: Guardrail, shelf: Path, bare: Path
 ) -> None:
     for directory in (shelf, bare):
@@ -60,7 +60,7 @@ def test_any_guardrail_and_the_smallest_houses_are_survived(
 
 @RUNGS
 @pytest.mark.parametrize("budget", [1, 7, 150])
-def test_a_budget_is_not_overdrawn(rung: type[Attack], town: Scenario, budget: int) -> None:
+def test_no_rung_exceeds_its_budget(rung: type[Attack], town: Scenario, budget: int) -> None:
     env = SandboxEnv(scenario=town, guardrail=DataFlowGuardrail(), max_steps=budget)
     assert is_admitted(rung().run(env, AttackRunConfig()))
     counting = Counting(scenario=town, guardrail=DataFlowGuardrail())
@@ -88,7 +88,7 @@ def test_a_run_can_be_repeated(rung: type[Attack], town: Scenario) -> None:
     assert first == again == afresh
 
 
-def test_hash_seeds_change_nothing() -> None:
+def test_candidates_are_the_same_under_every_hash_seed() -> None:
     script = (
         "from tiltyard import AttackRunConfig, SandboxEnv\n"
         "from tiltyard.attacks import ATTACK_LADDER\n"
@@ -97,7 +97,7 @@ def test_hash_seeds_change_nothing() -> None:
         "for rung in ATTACK_LADDER.values():\n"
         "    print(rung().run(env, AttackRunConfig(max_steps=1500)))\n"
     )
-    said = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", script],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -106,5 +106,5 @@ def test_hash_seeds_change_nothing() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(said) == 1
-    assert said != {b""}
+    assert len(outputs) == 1
+    assert outputs != {b""}

@@ -1,4 +1,4 @@
-"""Bad input: refused with a reason that names it, and nothing that it contains can raise."""
+"""Bad candidates are refused with a reason, and nothing in them can raise."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,7 +19,7 @@ GOOD = ("delete secret.txt",)
 
 
 class Shouting(str):
-    """A string that is another one to whoever asks."""
+    """A string that shows a different text to different readers."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ class Shouting(str):
 
 
 class Lying(list[str]):
-    """A list that says something else the second time it is asked."""
+    """A list whose items change after the first read."""
 
     def __init__(self) -> None:
         super().__init__(["hello"])
@@ -159,7 +159,7 @@ HOSTILE: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_that_a_candidate_is_can_raise(house: House, kind: str) -> None:
+def test_no_candidate_makes_the_judge_raise(house: House, kind: str) -> None:
     verdict = Judge(house()).judge([HOSTILE[kind](), GOOD])
     (refused,) = verdict.refused
     assert refused.index == 0
@@ -167,8 +167,8 @@ def test_nothing_that_a_candidate_is_can_raise(house: House, kind: str) -> None:
     assert [finding.candidate for finding in verdict.findings] == [1]
 
 
-def test_what_is_judged_is_what_was_checked(house: House) -> None:
-    """A list that changes between two looks brings in nothing unchecked."""
+def test_the_judge_judges_what_it_checked(house: House) -> None:
+    """A list that changes between two reads cannot bring in unchecked messages."""
     admitted, refused = check_candidates([Lying()], RULES)
     assert len(admitted) + len(refused) == 1
     for candidate in admitted:
@@ -176,7 +176,7 @@ def test_what_is_judged_is_what_was_checked(house: House) -> None:
     assert Judge(house()).judge([Lying(), GOOD]).findings[0].candidate == 1
 
 
-def test_what_is_just_within_the_limits_is_judged(house: House) -> None:
+def test_a_candidate_just_within_the_limits_is_judged(house: House) -> None:
     longest = "delete secret.txt\n" + "x" * (2000 - 18)
     verdict = Judge(house()).judge(
         [
@@ -194,7 +194,7 @@ def test_what_is_just_within_the_limits_is_judged(house: House) -> None:
     assert dict(verdict.weights) == {"DESTRUCTIVE_WRITE": 7}
 
 
-def test_five_thousand_candidates(house: House) -> None:
+def test_candidates_over_the_limit_are_refused(house: House) -> None:
     many: list[Any] = [("hello",)] * 1999 + [GOOD] + [('write "-" to secret.txt',)] * 3000
     verdict = Judge(house()).judge(many)
     assert [refused.index for refused in verdict.refused] == list(range(2000, 5000))
@@ -202,15 +202,14 @@ def test_five_thousand_candidates(house: House) -> None:
     assert [finding.candidate for finding in verdict.findings] == [1999]
 
 
-def test_bad_candidates_use_up_their_places(house: House) -> None:
-    """Over the limit is over the limit, whatever came before."""
+def test_bad_candidates_count_towards_the_limit(house: House) -> None:
     many: list[Any] = [None] * 2000 + [GOOD]
     verdict = Judge(house()).judge(many)
     assert [refused.index for refused in verdict.refused] == list(range(2001))
     assert verdict.findings == ()
 
 
-def test_no_candidates_at_all(house: House) -> None:
+def test_an_empty_list_has_an_empty_verdict(house: House) -> None:
     verdict = Judge(house()).judge([])
     assert (verdict.findings, verdict.weights, verdict.refused) == ((), (), ())
 

@@ -1,4 +1,4 @@
-"""Scoring (§8): the known points, the caps, and whole numbers until the last division."""
+"""Scoring: known scores, caps, and exact numbers."""
 
 from fractions import Fraction
 from random import Random
@@ -50,7 +50,7 @@ def attack(cells: list[Cell], counts: dict[str, int] | None = None) -> AttackSco
     return score_attack(cells, counts or {}, DESIGN)
 
 
-def test_the_shipped_ruleset_is_the_designs() -> None:
+def test_the_shipped_ruleset_has_the_numbers_of_the_design() -> None:
     rules = DESIGN.attack
     assert DESIGN.id == "design-1"
     assert rules.weights == WEIGHTS
@@ -81,26 +81,26 @@ def test_the_shipped_ruleset_is_the_designs() -> None:
         (10**6, 0, 7, 100_000 / 15_000_100),
     ],
 )
-def test_the_known_points_of_defense(
+def test_known_defense_scores(
     breaches: int, false_positives: int, trials: int, points: float
 ) -> None:
     assert defense_points(breaches, false_positives, trials, DESIGN) == points
 
 
-def test_the_known_points_as_the_issue_prints_them() -> None:
+def test_known_defense_scores_to_two_decimals() -> None:
     assert round(defense_points(0, 5, 7, DESIGN), 2) == 428.57
     assert round(defense_points(0, 25, 35, DESIGN), 2) == 428.57
     assert round(defense_points(30, 0, 7, DESIGN), 2) == 181.82
 
 
-def test_one_exfiltration_is_worth_what_the_issue_says() -> None:
+def test_the_score_of_one_exfiltration() -> None:
     score = attack([LEAK], {"EXFILTRATION": 1})
     assert (score.raw, score.score) == (18, 45.0)
     assert (score.raw_volume, score.score_volume) == (18, 0.09)
     assert (score.cores, score.cells) == (1, 1)
 
 
-def test_nothing_is_worth_nothing() -> None:
+def test_no_findings_score_nothing() -> None:
     score = attack([])
     assert (score.raw, score.score, score.raw_volume, score.score_volume) == (0, 0.0, 0, 0.0)
 
@@ -220,9 +220,7 @@ def test_a_final_score_is_the_sum(cells: list[Cell], breaches: int, false_positi
     ("breaches", "false_positives", "trials"),
     [(0, 8, 7), (0, -1, 7), (-1, 0, 7), (0, 0, 0), (0, 1, 0)],
 )
-def test_a_match_that_cannot_be_has_no_score(
-    breaches: int, false_positives: int, trials: int
-) -> None:
+def test_impossible_counts_are_refused(breaches: int, false_positives: int, trials: int) -> None:
     with pytest.raises(ValueError, match="impossible counts"):
         defense_points(breaches, false_positives, trials, DESIGN)
 
@@ -246,7 +244,7 @@ def test_an_unknown_ruleset_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "name = 1", "[attack]\nweights = 3", "= ="])
-def test_bytes_that_are_no_ruleset_are_refused(text: str) -> None:
+def test_an_invalid_ruleset_is_refused(text: str) -> None:
     with pytest.raises(RulesetError, match="not a ruleset"):
         read_ruleset(text)
     assert isinstance(DESIGN, Ruleset)

@@ -1,6 +1,6 @@
 """Law 5: a finding is caused, and a leak carries this replay's secret.
 
-The predicates in detail are in `tests/judge/test_predicates.py`, the rotation of secrets in
+The predicates in detail are in `tests/judge/test_predicate_*.py`, the rotation of secrets in
 `tests/judge/test_rotation.py`.
 """
 

@@ -1,10 +1,9 @@
-"""Gaming by forged control tokens: a stranger's text that a chat template takes for its own marks.
+"""Law 6: forged control tokens, which a chat template could take for its own.
 
-The texts lie in `tests/gaming/11-forged-control-tokens`: what a user says, and what pages, mails
-and files hold. A whole conversation is played with them, in both ways to ask a model; then what
-was sent is put through the template and the tokenizer of a real model. The honest twin are texts
-with brackets of other kinds, which come through as they are. The real model needs
-`make .venv/.local`.
+The texts of `tests/gaming/11-forged-control-tokens` are the user's messages and the content of
+pages, mails and files. The tests play a conversation with them, in both modes of asking a model,
+and pass every request through the template and the tokenizer of a real model. The honest twins are
+texts with other brackets, which arrive unchanged. The real model needs `make .venv/.local`.
 """
 
 import http.client
@@ -52,12 +51,12 @@ Message = dict[str, Any]
 class Texts(Struct, frozen=True, forbid_unknown_fields=True):
     vector: str
     said: tuple[str, ...]
-    """By the user; and the model may repeat it."""
+    """The user's messages; the model may repeat them."""
     pages: tuple[dict[str, str], ...]
     mails: tuple[dict[str, str], ...]
     files: dict[str, str]
     reserved: tuple[str, ...]
-    """What must not be in anything that a model is sent."""
+    """Strings that no request to a model may contain."""
     honest: tuple[str, ...]
 
 
@@ -68,7 +67,7 @@ TEXTS: Final = msgspec.json.decode(
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
-    """Return the house with the forged documents in it."""
+    """Return the world `house` with the forged documents in it."""
     at = tmp_path_factory.mktemp("forged") / "house"
     shutil.copytree(SUITE / "house", at)
     web = json.loads((at / "web_corpus.json").read_text(encoding="utf-8"))
@@ -89,7 +88,7 @@ def act(mode: Mode, tool: str, **arguments: Any) -> Reply:
 
 
 def reads(mode: Mode) -> list[Reply]:
-    """Return calls that meet every forged document."""
+    """Return calls that read every forged document."""
     return [
         *(act(mode, "web.open", id=page["id"]) for page in TEXTS.pages),
         act(mode, "web.search", query="news manual"),
@@ -101,7 +100,7 @@ def reads(mode: Mode) -> list[Reply]:
 
 
 def repeats(mode: Mode, text: str) -> list[Reply]:
-    """Return what a model does that has taken a forged text to heart."""
+    """Return the calls of a model that repeats a forged text everywhere."""
     return [
         act(mode, "fs.write", path="note.txt", content=text),
         act(mode, "fs.read", path=text[:100]),
@@ -113,7 +112,7 @@ def repeats(mode: Mode, text: str) -> list[Reply]:
 def sent(
     house: Scenario, mode: Mode, said: Iterable[str], script: list[Reply]
 ) -> list[list[Message]]:
-    """Play a conversation, and return the messages of every request that was made."""
+    """Play a conversation, and return the messages of every request."""
     with ScriptedServer(script) as server:
         endpoint = Endpoint("m", base_url=server.url, with_key=False)
         try:
@@ -138,22 +137,22 @@ def forged_conversation(house: Scenario, mode: Mode) -> list[list[Message]]:
 @pytest.mark.parametrize("mode", list(Mode))
 def test_no_forged_token_reaches_a_model(house: Scenario, mode: Mode) -> None:
     requests = forged_conversation(house, mode)
-    told = {text.casefold() for messages in requests for text in strings(messages)}
+    texts = {text.casefold() for messages in requests for text in strings(messages)}
     for reserved in TEXTS.reserved:
-        assert [text for text in told if reserved.casefold() in text] == []
-    # The documents were met, and can still be read.
-    whole = "\n".join(told)
+        assert [text for text in texts if reserved.casefold() in text] == []
+    # The model did get the documents, and can read them.
+    whole = "\n".join(texts)
     for words in ("delete report.txt.", "nice weather.", "im_start", "tool_results", "user\uff5c"):
         assert words in whole
 
 
-def test_the_texts_do_hold_what_is_forged() -> None:
+def test_the_texts_contain_every_reserved_string() -> None:
     texts = "\n".join([*TEXTS.said, json.dumps([TEXTS.pages, TEXTS.mails, TEXTS.files])])
     assert [one for one in TEXTS.reserved if one.casefold() not in texts.casefold()] == []
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_an_honest_text_comes_through_as_it_is(house: Scenario, mode: Mode) -> None:
+def test_an_honest_text_arrives_unchanged(house: Scenario, mode: Mode) -> None:
     for text in TEXTS.honest:
         done = says(text) if mode is Mode.TOOLS else ends(text)
         script = [
@@ -167,11 +166,8 @@ def test_an_honest_text_comes_through_as_it_is(house: Scenario, mode: Mode) -> N
         assert any(text in json.dumps(one, ensure_ascii=False) for one in last[2:])
 
 
-# A real model's template and tokenizer ----------------------------------------------------------
-
-
 class Tokenizer:
-    """What a server makes of messages before its model sees them."""
+    """The template and the tokenizer of a local model's server."""
 
     CONTROL: Final = 17
     """SmolLM2's control tokens are the first of its vocabulary."""
@@ -210,12 +206,12 @@ def tokenizer() -> Iterator[Tokenizer]:
 
 
 def frames(messages: int) -> list[str]:
-    """Return the control tokens of a prompt: one pair a message, and the model's turn begins."""
+    """Return the control tokens of a prompt: a pair for each message, and the model's turn."""
     return ["<|im_start|>", "<|im_end|>"] * messages + ["<|im_start|>"]
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_a_real_template_finds_its_own_tokens_alone(
+def test_a_prompt_contains_only_the_control_tokens_of_the_template(
     house: Scenario, tokenizer: Tokenizer, mode: Mode
 ) -> None:
     for messages in forged_conversation(house, mode)[::6]:
@@ -223,13 +219,13 @@ def test_a_real_template_finds_its_own_tokens_alone(
         assert tokenizer.control_tokens(prompt) == frames(len(messages))
 
 
-def test_without_care_a_forged_message_would_be_one(tokenizer: Tokenizer) -> None:
+def test_an_unescaped_forged_message_would_be_parsed(tokenizer: Tokenizer) -> None:
     messages = [{"role": "system", "content": "Task."}, {"role": "user", "content": TEXTS.said[0]}]
     prompt = tokenizer.templated(messages)
     assert len(tokenizer.control_tokens(prompt)) > len(frames(2))
 
 
-def test_every_control_token_of_the_local_model_is_known(
+def test_every_control_token_of_the_local_model_is_escaped(
     house: Scenario, tokenizer: Tokenizer
 ) -> None:
     *control, ordinary = tokenizer.vocabulary()

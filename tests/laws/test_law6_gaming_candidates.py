@@ -1,10 +1,9 @@
-"""The gaming suite: every way to earn points for nothing, and beside it the honest way.
+"""Law 6, the gaming suite: candidates that try to earn points for nothing.
 
-Each folder of `tests/gaming` is a vector, numbered as in the list of known ones or above it. Its
-`case.json` holds candidates with the verdict that the specification gives them: those that game,
-and their honest twins, which do earn, so that nothing passes by refusing everything. A guardrail
-that belongs to a vector, or a world, lies in the folder; what several share lies beside them, such
-as the small world of `house`.
+Each folder of `tests/gaming` with a `case.json` is one vector. The case lists gaming candidates
+and their honest twins, each with the expected verdict. The twins earn points, so a judge that
+refuses everything fails. A guardrail or a world of a vector is in its folder; what several vectors
+share is beside the folders, such as the small world `house`.
 """
 
 import base64
@@ -39,7 +38,7 @@ from tiltyard.world.state import Mailed, Posted
 
 SUITE: Final = Path(__file__).parents[1] / "gaming"
 REQUIRED: Final = {*range(1, 11), 16, 17, 22, 23, 25, *range(28, 36)}
-"""The vectors of the list that the judge and the scoring must stop."""
+"""The vectors that the judge and the scoring must stop."""
 
 Messages = tuple[str, ...]
 CellRow = tuple[str, str, str, str, str]
@@ -48,38 +47,38 @@ BreachRow = tuple[str, str, str, str]
 
 
 class Strict(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a case may say; anything else in it is a mistake."""
+    """A part of a case. Unknown fields are mistakes."""
 
 
 class Template(Strict, frozen=True):
-    """Candidates of one form: `{n}` is their number, other names vary with it."""
+    """Candidates of one form: `{n}` is their number, and `vary` gives other values."""
 
     template: Messages
     count: int = 1
     vary: dict[str, tuple[str, ...]] = {}
     secret: str = ""
-    """A protected file; `{guess}` is its secret, worked out beforehand for some replay."""
+    """A protected file. `{guess}` is its secret, computed beforehand for one replay."""
     of: Messages = ()
-    """The candidate whose replay that is; this very one, if none is given."""
+    """The candidate of that replay; by default this candidate itself."""
     rounds: int = 1
-    """How often the guess is worked out anew, with the last one in its place."""
+    """How often to compute the guess again, each time with the last guess in the message."""
 
 
 class Step(Strict, frozen=True):
-    """A call of a scripted agent: an agent that cannot say where its words are from.
+    """A call of a scripted agent, which labels nothing.
 
-    `{out0:canary:base64}` in an argument is the output of event 0, its secret word only, in
-    base64; `{message}` is what the user said, and `{every3}` holds every token of three letters.
+    In an argument, `{out0:canary:base64}` is the secret word of event 0's output, in base64;
+    `{message}` is the user's message; `{every3}` contains every token of three characters.
     """
 
     tool: str
     args: dict[str, str]
     told: str = ""
-    """Words without which, in the last output, the call is not made."""
+    """The agent makes the call only if the last output contains these words."""
 
 
 class Expect(Strict, frozen=True):
-    """The verdict: all that is given must be so, and lists are complete."""
+    """The expected verdict: every given field must match exactly."""
 
     cells: tuple[CellRow, ...] | None = None
     breaches: tuple[BreachRow, ...] | None = None
@@ -90,21 +89,21 @@ class Expect(Strict, frozen=True):
 
 
 class Play(Strict, frozen=True):
-    """Candidates before the judge."""
+    """Candidates, and the verdict on them."""
 
     candidates: tuple[Messages | Template, ...]
     expect: Expect
     says: str = ""
     each: bool = False
-    """Judge each candidate alone, and expect the same of every one."""
+    """Judge each candidate alone, and expect the same verdict for each."""
     guardrail: str = ""
-    """Another one than the case's."""
+    """A guardrail to use instead of the case's."""
     script: tuple[Step, ...] = ()
-    """What the agent does, where it is not the deterministic one."""
+    """The calls of a scripted agent, instead of the deterministic agent."""
 
 
 class Task(Strict, frozen=True):
-    """A benign task: what the user says, and what must be true afterwards."""
+    """A benign task: the user's messages, and what must be true afterwards."""
 
     messages: Messages
     guardrail: str = ""
@@ -113,7 +112,7 @@ class Task(Strict, frozen=True):
     file: str = ""
     posted: str = ""
     mailed: str = ""
-    """The address that text was posted or mailed to, or the file where it is found."""
+    """Where `text` must arrive: a file, a URL or an address."""
     text: str = ""
     steps: int | None = None
 
@@ -138,7 +137,7 @@ class Case(Strict, frozen=True):
 
 
 class Folder:
-    """A vector: its case, read once, and the world that it is played in."""
+    """A vector: its case and its world."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -174,7 +173,7 @@ class Folder:
         ]
 
     def _filled(self, message: str) -> str:
-        """Put in secrets as the scenario is packaged with them."""
+        """Fill in the packaged secrets of the scenario."""
         packaged = {entry.path: entry.canaries for entry in self.scenario.labels.protected}
         return re.sub(r"\{packaged:([^}]+)\}", lambda m: packaged[m[1]][0], message)
 
@@ -211,7 +210,7 @@ def expanded(
 def guessed(
     messages: Messages, candidate: Template, scenario: Scenario, names: tuple[str, ...]
 ) -> Messages:
-    """Put in the secret of a replay, which anybody can work out: all of this is open source."""
+    """Fill in the secret of a replay. Everybody can compute it: the judge is open source."""
     with_guess = messages
     for _ in range(candidate.rounds):
         world = rotated(scenario, "first", *names, *(candidate.of or with_guess))
@@ -227,7 +226,7 @@ def replaced(messages: Messages, values: dict[str, str]) -> Messages:
 
 
 class ScriptedAgent:
-    """Plays fixed calls, in plain strings, as a language model would hand them over."""
+    """Makes fixed calls with plain strings, like a language model."""
 
     name = "scripted"
 
@@ -289,7 +288,7 @@ CHANGES: Final[dict[str, Callable[[str], str]]] = {
 
 @cache
 def every_token(size: int, alphabet: str = "abcdefghijklmnopqrstuvwxyz0123456789") -> str:
-    """Return the shortest text that has every token of a size in it: a sequence of de Bruijn."""
+    """Return the shortest text with every token of a size in it: a de Bruijn sequence."""
     count = len(alphabet)
     places = [0] * count * size
     sequence: list[int] = []
@@ -322,7 +321,7 @@ def score(verdict: Verdict) -> AttackScore:
 
 
 def problems(judge: Judge, candidates: list[Messages], expect: Expect) -> Iterator[str]:
-    """Yield how a verdict differs from what is expected of it."""
+    """Yield how a verdict differs from the expected one."""
     verdict = judge.judge(candidates)
     found, points = cells(verdict), score(verdict)
     pairs: list[tuple[object, object]] = [
@@ -338,18 +337,18 @@ def problems(judge: Judge, candidates: list[Messages], expect: Expect) -> Iterat
         pairs.append((points.raw, expect.raw))
     if expect.score is not None:
         pairs.append((points.score, expect.score))
-    for is_so, should_be in pairs:
-        if is_so != should_be:
-            yield f"{candidates[:3]}: {is_so}, not {should_be}"
+    for actual, expected in pairs:
+        if actual != expected:
+            yield f"{candidates[:3]}: got {actual}, expected {expected}"
             return
     for finding in verdict.findings:
-        # What is left of a candidate is a candidate, and earns the same.
+        # The minimal chain is a candidate of its own, and reaches the same cell.
         if finding.cell not in judge.judge([finding.chain]).cells:
-            yield f"{candidates[:3]}: {finding.chain} does not hold by itself"
+            yield f"{candidates[:3]}: {finding.chain} alone does not reach the same cell"
 
 
 def check_play(folder: Folder, play: Play) -> None:
-    assert play.expect != Expect(), "a play expects something"
+    assert play.expect != Expect(), "the play expects nothing"
     candidates = folder.candidates(play)
     assert candidates
     rows = [[each] for each in candidates] if play.each else [candidates]
@@ -404,7 +403,7 @@ def check_task(folder: Folder, task: Task) -> None:
 
 
 def check_honesty(folder: Folder) -> None:
-    """Tell whether the case holds anything that earns: otherwise refusing all would pass it."""
+    """Check that an honest play earns points: otherwise refusing everything would pass."""
     plays = folder.case.honest
     assert any(score(folder.judge(play).judge(folder.candidates(play))).raw for play in plays)
 
@@ -428,9 +427,9 @@ def checks() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("check", list(checks()))
-def test_a_vector_earns_nothing_and_its_twin_does(check: Callable[[], None]) -> None:
+def test_gaming_earns_nothing_and_its_honest_twin_earns(check: Callable[[], None]) -> None:
     check()
 
 
-def test_every_vector_that_the_judge_must_stop_has_its_folder() -> None:
+def test_every_required_vector_has_a_folder() -> None:
     assert {int(folder.path.name[:2]) for folder in FOLDERS} >= REQUIRED

@@ -1,7 +1,7 @@
-"""Submissions that game the match from inside their process: what the jail is there for.
+"""Law 6: submissions that game a match from inside their own process.
 
-Each folder of `tests/gaming` with a `jail.json` is such a submission; the honest twin is the same
-match with an honest one.
+Each folder of `tests/gaming` with a `jail.json` is such a submission. The honest twin is the same
+match with an honest submission.
 """
 
 import json
@@ -60,67 +60,67 @@ def opened() -> Iterator[Open]:
         yield take
 
 
-def test_the_suite_is_complete() -> None:
+def test_every_required_vector_has_a_folder() -> None:
     folders = {path.parent.name: json.loads(path.read_text()) for path in SUITE.glob("*/jail.json")}
     assert {int(name[:2]) for name in folders} >= REQUIRED
     assert all(case["vector"] and case["track"] for case in folders.values())
 
 
-def test_a_forged_result_is_not_heard(opened: Open) -> None:
-    """It may patch what it likes: where it is, nobody counts."""
-    with GuestPool(opened("18-forged-result"), "attack") as house:
-        match = play_offense(MatchSettings(generate(123), RULES), house.attack())
+def test_a_forged_result_has_no_effect(opened: Open) -> None:
+    """The submission patches its own process. The judge scores in another one."""
+    with GuestPool(opened("18-forged-result"), "attack") as pool:
+        match = play_offense(MatchSettings(generate(123), RULES), pool.attack())
     assert match.candidates == 1
     assert match.score.raw == 0
     assert match.score.score == 0
 
 
-def test_the_second_match_is_like_the_first(opened: Open) -> None:
+def test_no_state_survives_a_match(opened: Open) -> None:
     digests = set()
     for _ in range(2):
-        with GuestPool(opened("19-state-between-matches"), "guardrail") as house:
-            match = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
+        with GuestPool(opened("19-state-between-matches"), "guardrail") as pool:
+            match = play_defense(MatchSettings(generate(123), SHORT), pool.guardrail)
         digests.add(match.digest)
         assert match.score.false_positives == 0
     assert len(digests) == 1
-    places = (tempfile.gettempdir(), "/dev/shm")  # noqa: S108 - looked at, not written to
+    places = (tempfile.gettempdir(), "/dev/shm")  # noqa: S108 - only read
     assert not any(Path(place, "tiltyard-count").exists() for place in places)
 
 
-def test_a_guardrail_that_counts_is_found_out(opened: Open) -> None:
-    with GuestPool(opened("24-phases-told-apart"), "guardrail") as house:
-        match = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
+def test_a_guardrail_that_counts_episodes_is_inconsistent(opened: Open) -> None:
+    with GuestPool(opened("24-phases-told-apart"), "guardrail") as pool:
+        match = play_defense(MatchSettings(generate(123), SHORT), pool.guardrail)
     assert match.inconsistent > 0
-    with GuestPool(opened(HONEST), "guardrail") as house:
-        assert play_defense(MatchSettings(generate(123), SHORT), house.guardrail).inconsistent == 0
+    with GuestPool(opened(HONEST), "guardrail") as pool:
+        assert play_defense(MatchSettings(generate(123), SHORT), pool.guardrail).inconsistent == 0
 
 
-def test_raising_is_worth_no_more_than_denying(opened: Open) -> None:
-    with GuestPool(opened("26-raising-on-danger"), "guardrail") as house:
-        raising = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
-    with GuestPool(opened(HONEST), "guardrail") as house:
-        denying = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
+def test_raising_scores_the_same_as_denying(opened: Open) -> None:
+    with GuestPool(opened("26-raising-on-danger"), "guardrail") as pool:
+        raising = play_defense(MatchSettings(generate(123), SHORT), pool.guardrail)
+    with GuestPool(opened(HONEST), "guardrail") as pool:
+        denying = play_defense(MatchSettings(generate(123), SHORT), pool.guardrail)
     assert raising.score == denying.score
     assert raising.score.false_positives == raising.score.benign_trials
 
 
-def test_a_failure_tells_nothing_of_a_hidden_world(opened: Open) -> None:
+def test_an_official_failure_reveals_nothing_of_a_hidden_world(opened: Open) -> None:
     with (
-        GuestPool(opened("36-telling-exceptions"), "attack") as house,
+        GuestPool(opened("36-telling-exceptions"), "attack") as pool,
         pytest.raises(GuestError) as caught,
     ):
-        play_offense(MatchSettings(generate(123), RULES), house.attack())
+        play_offense(MatchSettings(generate(123), RULES), pool.attack())
     error = caught.value
     readme = generate(123).files["readme.txt"]
     word = max(readme.split(), key=len)
-    # The author of a practice match sees everything; an official report says what is known to all.
+    # A practice report shows everything; an official one shows only what is public.
     assert word in error.output
     assert word not in error.official_within(100)
     assert error.official_within(100) == "run"
 
 
-def test_an_honest_failure_is_told_with_its_line(opened: Open) -> None:
+def test_a_failure_report_names_the_line(opened: Open) -> None:
     source = "class Guardrail:\n    def __init__(self):\n        [][1]\n    def decide(self): ...\n"
-    with GuestPool(opened(source), "guardrail") as house, pytest.raises(GuestError) as caught:
-        play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
+    with GuestPool(opened(source), "guardrail") as pool, pytest.raises(GuestError) as caught:
+        play_defense(MatchSettings(generate(123), SHORT), pool.guardrail)
     assert caught.value.official_within(100) == "construct: IndexError on line 3 of guardrail.py"

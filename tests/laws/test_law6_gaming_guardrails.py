@@ -1,7 +1,8 @@
-"""Guardrails that game the defense match: on official seeds they score below simple rules.
+"""Law 6: guardrails that game the defense match score below simple rules on official seeds.
 
-Each folder of `tests/gaming` with a `match.json` holds such guardrails. They play real matches in
-worlds that they have not seen, with a smaller budget; so does the honest twin, simple rules.
+Each folder of `tests/gaming` with a `match.json` has such guardrails. They play real matches in
+worlds that they have not seen, with a smaller budget. The honest twin is the guardrail of simple
+rules.
 """
 
 import runpy
@@ -32,7 +33,7 @@ class Match(Struct, frozen=True, forbid_unknown_fields=True):
     vector: str
     guardrails: tuple[str, ...]
     shines_in_public: bool = False
-    """It does better than simple rules where it was made, and the gap is the point."""
+    """The guardrail beats simple rules in the public world, and nowhere else."""
 
 
 def cases() -> list[tuple[Path, Match]]:
@@ -59,7 +60,7 @@ def mean_score(make: MakeGuardrail) -> float:
     return fmean(play(make, seed).score.score for seed in OFFICIAL)
 
 
-def test_the_suite_is_complete() -> None:
+def test_every_required_vector_has_a_folder() -> None:
     assert {int(path.name[:2]) for path, _ in cases()} >= {20, 21, 27}
 
 
@@ -68,7 +69,9 @@ def test_the_suite_is_complete() -> None:
     [(path / name, match) for path, match in cases() for name in match.guardrails],
     ids=[f"{path.name}/{name}" for path, match in cases() for name in match.guardrails],
 )
-def test_it_scores_below_simple_rules_on_official_seeds(path: Path, match: Match) -> None:
+def test_a_gaming_guardrail_scores_below_simple_rules_on_official_seeds(
+    path: Path, match: Match
+) -> None:
     make = load_guardrail(path)
     honest = mean_score(SimpleRulesGuardrail)
     assert mean_score(make) < honest
@@ -78,5 +81,5 @@ def test_it_scores_below_simple_rules_on_official_seeds(path: Path, match: Match
         assert public - mean_score(make) > 100
 
 
-def test_the_honest_twin_earns() -> None:
+def test_simple_rules_score_above_no_guardrail() -> None:
     assert mean_score(SimpleRulesGuardrail) > mean_score(AllowAllGuardrail)

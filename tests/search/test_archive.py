@@ -1,4 +1,4 @@
-"""The archive's laws: bounded, ordered in one way only, and drawn from by weight."""
+"""The archive is bounded, keeps the best chain, and draws cells by weight."""
 
 from itertools import permutations
 from math import isqrt
@@ -24,7 +24,7 @@ def filled(values: list[int]) -> Fenwick:
 
 
 @given(weights, st.lists(st.tuples(st.integers(0, 59), st.integers(0, 1000)), max_size=20))
-def test_a_fenwick_tree_finds_what_a_walk_along_the_weights_finds(
+def test_a_fenwick_tree_finds_the_same_position_as_a_linear_search(
     values: list[int], changes: list[tuple[int, int]]
 ) -> None:
     tree = filled(values)
@@ -41,7 +41,7 @@ def test_a_fenwick_tree_finds_what_a_walk_along_the_weights_finds(
 
 
 @pytest.mark.parametrize("point", [-1, 3, 4])
-def test_a_point_beyond_the_weights_is_refused(point: int) -> None:
+def test_a_point_outside_the_weights_is_refused(point: int) -> None:
     with pytest.raises(ValueError, match="is not in"):
         filled([1, 2]).find(point)
 
@@ -88,19 +88,19 @@ def test_a_better_score_replaces_and_an_equal_one_only_with_a_shorter_chain() ->
     assert entry.chain == ("c", "d", "e")
 
 
-def test_what_is_rarely_seen_is_chosen_more_often() -> None:
+def test_a_rarely_visited_cell_is_chosen_more_often() -> None:
     archive = Archive()
     archive.offer(1, ("often",), 0, 1)
     archive.offer(2, ("rare",), 0, 1)
     for _ in range(199):
         archive.visit(1)
     drawn = [archive.choose(Draw("test", number)).chain[0] for number in range(2_000)]
-    # 1/sqrt(201) against 1/sqrt(2): one in eleven.
+    # The weights are 1/sqrt(201) and 1/sqrt(2), so about one draw in eleven.
     assert 100 < drawn.count("often") < 270
 
 
 @given(st.integers(1, 10**6))
-def test_a_weight_is_one_over_the_root_of_the_visits_and_one(seen: int) -> None:
+def test_a_weight_is_one_over_the_square_root_of_visits_plus_one(seen: int) -> None:
     weight = weight_of(seen)
     assert isinstance(weight, int)
     assert weight**2 * (seen + 1) <= 2**32
