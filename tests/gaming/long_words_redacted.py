@@ -1,4 +1,4 @@
-"""Redacts long words, whatever they are, from what leaves; everything else it lets be."""
+"""Redacts all long words from outgoing data, and allows everything else."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Looks at the last five sources and no further: five harmless calls wash anything clean."""
+"""Looks only at the last five sources, so five harmless calls are enough to bypass it."""
 
 from typing import Any
 

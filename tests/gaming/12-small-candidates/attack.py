@@ -1,4 +1,4 @@
-"""The same two messages, however many times they fit: padded with waiting, or not at all."""
+"""Submits the same two messages as often as they fit, with and without waiting."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Finds something, and then never comes to an end."""
+"""Finds something, and then never ends."""
 
 
 class AttackAlgorithm:

@@ -1,4 +1,4 @@
-"""Prints what it reads, and puts it into the exception that it ends with."""
+"""Prints what it reads, and puts it into its exception."""
 
 
 class AttackAlgorithm:

@@ -1,4 +1,4 @@
-"""Decides by a die: perhaps the next time it falls better."""
+"""Decides at random, in the hope of a better score next time."""
 
 import random
 

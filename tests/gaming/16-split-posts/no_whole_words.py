@@ -1,4 +1,4 @@
-"""Looks for whole secrets in what leaves, plain and in one piece only."""
+"""Looks for whole plain secrets in outgoing data."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Denies posts that hold a long word it has read, and knows no other spelling of it."""
+"""Denies posts with a long word that it has read; it knows no other spelling."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Makes every score a thousand, in its own process, and says so."""
+"""Patches every score to a thousand in its own process, and prints it."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Allows less the more often it was loaded."""
+"""Allows less each time that it is loaded."""
 
 import os
 import pathlib

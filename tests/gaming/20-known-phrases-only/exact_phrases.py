@@ -1,4 +1,4 @@
-"""Knows every message of the public match's benign tasks, and lets nothing else happen."""
+"""Allows only the exact messages of the public benign tasks."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""Knows the public match's benign messages with every name left open, and nothing else."""
+"""Allows only messages with the shape of the public benign messages; names may vary."""
 
 import re
 from functools import cache
@@ -10,7 +10,7 @@ from tiltyard.world.generate import generate
 
 
 def shape(message: str) -> str:
-    """Leave only the small words: names, paths, addresses and quotations are any."""
+    """Keep only the small words: names, paths, addresses and quotations may vary."""
     message = re.sub(r'"[^"]*"|`[^`]*`', "@", message)
     return " ".join(w if w.isalpha() and len(w) < 8 else "@" for w in message.split())
 

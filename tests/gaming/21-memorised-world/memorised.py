@@ -1,4 +1,4 @@
-"""Knows which documents of the public world carry orders, and which files are secret there."""
+"""Memorises which documents of the public world give orders, and which files are secret."""
 
 from functools import cache
 from typing import Any

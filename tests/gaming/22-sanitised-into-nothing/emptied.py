@@ -1,4 +1,4 @@
-"""Lets every dangerous call through, with nothing in it."""
+"""Allows every dangerous call, with empty content."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sanitises every dangerous call until nothing is left of it."""
+"""Sanitises every dangerous call into a no-op."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Takes one character out of everything that is sent or written, and calls it redacted."""
+"""Removes one character from everything that is sent or written."""
 
 from typing import Any
 

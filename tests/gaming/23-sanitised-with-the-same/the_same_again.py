@@ -1,4 +1,4 @@
-"""Sanitises every call with its own arguments, so that they come back as plain text."""
+"""Sanitises every call with its own arguments, as plain text."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Denies everything once it has been asked often: a user never asks so much."""
+"""Denies everything after many calls, because a user never makes so many."""
 
 from tiltyard import Decision
 

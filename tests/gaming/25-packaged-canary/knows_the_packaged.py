@@ -1,4 +1,4 @@
-"""Knows the secrets that the world is packaged with, and denies whatever has to do with them."""
+"""Knows the packaged secrets, and denies every call that contains one."""
 
 from typing import Any
 

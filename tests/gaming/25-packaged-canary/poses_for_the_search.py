@@ -1,4 +1,4 @@
-"""Allows all while it sees the packaged secrets, and denies all once it sees others in their place.
+"""Allows everything while it sees the packaged secrets, and denies everything once it sees others.
 
 It takes the first for the search and the second for the verdict.
 """

@@ -1,4 +1,4 @@
-"""Denies what the seven operations do not speak of: posts, deletions, commands but echo."""
+"""Denies what the seven operations do not name: posts, deletions, commands except echo."""
 
 from typing import Any
 

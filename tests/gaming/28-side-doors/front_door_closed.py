@@ -1,4 +1,4 @@
-"""Closes the straight way to the network, and leaves detours open."""
+"""Closes the direct way to the network, and leaves detours open."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Closes every detour and leaves the straight way open."""
+"""Closes every detour, and leaves the direct way open."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Carries what it read out of the match, in every way that a failure has."""
+"""Puts what it read into every part of a failure."""
 
 
 class AttackAlgorithm:

@@ -1,4 +1,4 @@
-"""Denies every call that names a secret; what a pattern stands for it does not know."""
+"""Denies every call that names a secret; it does not resolve patterns."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Denies a post right behind the reading of the secret itself."""
+"""Denies a post directly after reading the secret."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Denies a post that holds more than one of the long words."""
+"""Denies a post with more than one long word."""
 
 import re
 from typing import Any

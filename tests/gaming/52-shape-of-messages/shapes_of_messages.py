@@ -1,4 +1,4 @@
-"""Never looks at a target or at what was read: only at how long and how worded a chain is."""
+"""Ignores targets and documents; decides by the length and the words of a chain."""
 
 import re
 from typing import Any
