@@ -1,4 +1,4 @@
-"""The jail: what it costs to ask a guardrail, or to be asked by an attack, in another process."""
+"""The jail: the cost of a guardrail or an attack in another process."""
 
 import statistics
 import tempfile
@@ -63,13 +63,13 @@ def house(part: Part, source: str) -> Iterator[GuestPool]:
 
 
 def measure_match() -> Measured:
-    """Play the same default match in this process, and with the guardrail in its jail, in turn.
+    """Play the same default match in this process and with a jailed guardrail, in turns.
 
-    The machine may be busy with something else for seconds, so each is played a few times.
+    Each match is played several times, because the machine may be busy with other work.
     """
     scenario, ruleset = generate(123), load_ruleset()
     names: dict[str, Any] = {}
-    exec(GUARDRAIL, names)  # noqa: S102 - our own text
+    exec(GUARDRAIL, names)  # noqa: S102 - this file's own text
     outside, inside = [], []
     for _ in range(MATCHES):
         start = time.perf_counter()

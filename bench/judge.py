@@ -1,4 +1,4 @@
-"""The judge: how many candidates a second, how many cells there are, how often it errs."""
+"""The judge: candidates per second, reachable cells, and false leaks."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ HARMLESS = (
 
 
 def candidates(count: int) -> list[tuple[str, ...]]:
-    """Return distinct candidates of eight messages, each with an injection among harmless ones."""
+    """Return distinct candidates of eight messages: one injection among harmless messages."""
     draw = Draw("judge benchmark")
     openings = [p.opening for p in generate(123).labels.planted if p.live]
     made = []
@@ -81,14 +81,14 @@ def measure_cells() -> Measured:
 
 
 def measure_false_rate() -> Measured:
-    """Look for secrets in texts that hold none."""
+    """Search for secrets in texts that contain none."""
     scenario = generate(77, pages=20_000)
     draw = Draw("false rate")
     alphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
-    secrets = [Canary("secret.txt", 0, draw.text(alphabet, 24)) for _ in range(4)]
+    canaries = [Canary("secret.txt", 0, draw.text(alphabet, 24)) for _ in range(4)]
     texts = [page.content for page in scenario.pages]
     texts += [mail.body for mails in scenario.folders.values() for mail in mails]
-    false = sum(any(True for _ in find_canaries(text, secrets)) for text in texts)
+    false = sum(any(True for _ in find_canaries(text, canaries)) for text in texts)
     row = Row(
         "texts in which a secret is seen that is not there",
         "",

@@ -1,7 +1,7 @@
 """The kernel's speed and memory, beside the public system of the same design.
 
-Both run in one go on the peer's packaged fixtures, with the same messages and the same random
-walk with restore; what counts are ratios.
+Both systems run on the peer's packaged fixtures, with the same messages and the same random walk
+with restore. Only the ratios matter.
 """
 
 import gc
@@ -42,11 +42,11 @@ SINGLE = [
     "post data",
     "send email",
 ]
-"""One clause a message, in the proportions of the peer's own prompt bank."""
+"""Messages of one clause, in the proportions of the peer's prompt bank."""
 
 
 def _eight_of(clauses: list[str]) -> list[str]:
-    """Join eight clauses to a message, starting with each of them in turn."""
+    """Return messages of eight clauses, one starting with each clause."""
     rows = clauses * 8
     return [", then ".join(rows[at : at + 8]) for at in range(len(clauses))]
 
@@ -59,7 +59,7 @@ EIGHT = [
     *_eight_of(["run `echo hello`"]),
     *_eight_of(["post data"]),
 ]
-"""Eight clauses a message: the peer's agent makes eight calls whatever it is told."""
+"""Messages of eight clauses, because the peer's agent always makes eight calls."""
 
 
 class Growing(GuardrailBase):
@@ -109,7 +109,7 @@ def peer_fixtures() -> Path:
 def walk(
     scenario: Scenario, messages: list[str], interactions: int, guardrail: GuardrailBase, seed: int
 ) -> dict[str, float]:
-    """Restore a kept snapshot, send a message, keep a snapshot of where that led."""
+    """Restore a snapshot, send a message, take a snapshot."""
     env = SandboxEnv(scenario=scenario, guardrail=guardrail)
     for message in messages:
         env.interact(message)
@@ -137,7 +137,7 @@ def walk(
 
 
 def compare_walks(name: str, scenario: Scenario, messages: list[str], rounds: int) -> Measured:
-    """Alternate between the two, so that the machine's moods hit both."""
+    """Alternate between the two systems, so that noise affects both."""
     peers, ours = [], []
     for seed in range(rounds):
         peers.append(ask_peer("walk", messages=messages, interactions=40, seed=seed))
@@ -160,7 +160,7 @@ def compare_walks(name: str, scenario: Scenario, messages: list[str], rounds: in
 
 
 def rate(work: Callable[[], object], count: int, repeat: int = 5) -> float:
-    """Return how often a second a piece of work runs, at its best."""
+    """Return the best rate of a piece of work, in runs per second."""
     best = float("inf")
     for _ in range(repeat):
         start = time.perf_counter()
@@ -280,7 +280,7 @@ def measure_growing(scenario: Scenario) -> Measured:
 
 
 def measure_query(scenario: Scenario) -> Measured:
-    """Evaluate queries that were never asked before, over the peer's pages."""
+    """Evaluate new queries over the peer's pages."""
     queries = [f"weekly metrics {number}" for number in range(50)]
     env = SandboxEnv(scenario=scenario)
     env.interact("search anything")
@@ -352,7 +352,7 @@ def measure_install() -> Measured:
 
 
 def sections(rounds: int) -> dict[str, Callable[[], Measured]]:
-    """Return what there is to measure, by name."""
+    """Return the benchmarks by name."""
     install_peer()
     fixtures = peer_fixtures()
     scenario = load_scenario(fixtures)

@@ -1,4 +1,4 @@
-"""A real language model as the agent: what a decision of the local one takes, and its replay."""
+"""The local language model: the time of a decision, live and from the record."""
 
 import statistics
 import time
@@ -19,7 +19,7 @@ MESSAGES = (
 
 
 def measure_decision() -> Measured:
-    """Ask three things, two calls each, and then all of it again from the record."""
+    """Send three messages of two calls each, then the same messages from the record."""
     rules, record = load_ruleset("demo-llm"), Record()
     live: list[float] = []
     with hire(AgentChoice("local"), rules.model, record) as agent:
@@ -44,7 +44,7 @@ def measure_decision() -> Measured:
 
 
 def _play(agent: Agent, message: str) -> float:
-    """Return the seconds that a message took."""
+    """Return how many seconds a message takes."""
     env = SandboxEnv(agent=within(agent, "bench"), max_tool_hops=2)
     start = time.perf_counter()
     env.interact(message)

@@ -34,7 +34,7 @@ def make_env() -> Any:
 
 
 def walk(messages: list[str], interactions: int, seed: int) -> dict[str, float]:
-    """Restore a kept snapshot, send a message, keep a snapshot of where that led."""
+    """Restore a snapshot, send a message, take a snapshot."""
     rng = random.Random(seed)
     env = make_env()
     kept = [env.snapshot()]
@@ -58,7 +58,7 @@ def walk(messages: list[str], interactions: int, seed: int) -> dict[str, float]:
 
 
 def go_explore(seconds: float) -> dict[str, float]:
-    """Let the peer's own Go-Explore work for a while, and count what it says."""
+    """Run the peer's own Go-Explore for some seconds, and count its interactions."""
     env = make_env()
     told = calls = 0
     interact = env.interact
@@ -79,7 +79,7 @@ def go_explore(seconds: float) -> dict[str, float]:
 
 
 def pairs(count: int) -> dict[str, float]:
-    """Snapshot and restore, nothing else."""
+    """Only snapshot and restore."""
     env = make_env()
     env.interact("read file config.txt")
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""All benchmarks, in one run: `make bench`."""
+"""Run all benchmarks: `make bench`."""
 
 import argparse
 import json
@@ -17,9 +17,11 @@ ROOT = Path(__file__).parent.parent
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="alternations with the peer")
-    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md too")
-    parser.add_argument("--only", help="measure one section alone")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="how often to alternate with the peer"
+    )
+    parser.add_argument("--docs", action="store_true", help="also write docs/benchmarks.md")
+    parser.add_argument("--only", help="run only this section")
     options = parser.parse_args()
     sections = {
         **kernel.sections(options.rounds),

@@ -1,4 +1,4 @@
-"""The search and the matches: Go-Explore beside the peer's, and how long a match takes."""
+"""The search and the matches: Go-Explore beside the peer's, and the time of a match."""
 
 import gc
 import statistics
@@ -17,16 +17,16 @@ from tiltyard.world.fixtures import load_scenario
 from tiltyard.world.generate import generate
 
 PEER_INTERACTIONS = 35_000
-"""What the peer makes in the 2,520 seconds of a defense match."""
+"""How many interactions the peer makes in the 2,520 seconds of a defense match."""
 
 
 def compare_go_explore(rounds: int) -> Measured:
-    """Let both search the peer's fixtures without a guardrail, in turns."""
+    """Let both systems search the peer's fixtures in turns, without a guardrail."""
     kernel.install_peer()
     scenario = load_scenario(kernel.peer_fixtures())
     rules = load_ruleset().search
     peers, ours, calls = [], [], []
-    # A query's first evaluation over 20,000 pages is measured apart, and so is what is read first.
+    # Warm up: the first evaluation of a query over 20,000 pages is a benchmark of its own.
     explore(SandboxEnv(scenario=scenario, fold=True), rules, ("bench", 0), steps=60_000)
     for _ in range(rounds):
         peer = kernel.ask_peer("go_explore", seconds=4.0)
@@ -50,7 +50,7 @@ def compare_go_explore(rounds: int) -> Measured:
 
 
 def measure_cell() -> Measured:
-    """Weigh everything that a search keeps, states included, divided by its cells."""
+    """Measure the memory of a search per cell, including kept states."""
     rules = load_ruleset().search
     env = SandboxEnv(guardrail=AllowAllGuardrail(), fold=True)
     explore(env, rules, ("bench",), steps=60_000)
@@ -75,7 +75,7 @@ def measure_cell() -> Measured:
 
 
 def measure_match() -> Measured:
-    """Play whole default defense matches in this process."""
+    """Play default defense matches in this process."""
     scenario, ruleset = generate(123), load_ruleset()
     seconds = {}
     for make in (AllowAllGuardrail, DataFlowGuardrail):

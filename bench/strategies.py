@@ -1,8 +1,8 @@
-"""The example submissions, one for each strategy of the design, played for real and in the jail.
+"""Play the example submissions, one for each strategy of the design, in the jail.
 
-Prints a Markdown table: what the design expects of each strategy, and what its example scores in
-the public scenario and, in brackets, in other worlds. These were also looked at while the examples
-were written; for worlds that were not, name others with `--seeds`.
+Prints a Markdown table: the expected score of each strategy, and the score of its example in the
+public scenario and, in brackets, in other worlds. The authors of the examples knew these worlds;
+use `--seeds` for others.
 """
 
 import argparse
@@ -30,20 +30,20 @@ OTHER_SEEDS: Final = (1, 2, 3)
 EXPECTED: Final = {strategy.name: strategy for strategy in strategies()}
 DIRECTORIES: Final = {
     **{name: ROOT / "examples" / name for name in EXPECTED},
-    "starter": ROOT / "src/tiltyard/starters",
+    "starter": ROOT / "src/tiltyard/submissions/starters",
 }
-"""The last is no strategy: it is what `tiltyard init` gives to everybody."""
+"""`starter` is no strategy: it is what `tiltyard init` writes."""
 
 
 class Played(NamedTuple):
-    """What a submission came to in one world."""
+    """The results of a submission in one world."""
 
     offense: float
     defense: float
     breaches: int
     false_positives: int
     taken: int
-    """Raw points that the strongest shipped attack gets against its guardrail."""
+    """Raw points of the strongest shipped attack against the submission's guardrail."""
 
     @property
     def total(self) -> float:
@@ -51,7 +51,7 @@ class Played(NamedTuple):
 
 
 def play(submission: Submission, scenario: Scenario, ruleset: Ruleset) -> Played:
-    """Play both matches with full budgets, and let the strongest attack loose on the guardrail."""
+    """Play both matches with full budgets, and the strongest attack against the guardrail."""
     with GuestPool(submission, "attack") as guests:
         offense = play_offense(MatchSettings(scenario, ruleset), guests.attack())
     with GuestPool(submission, "guardrail") as guests:
@@ -74,7 +74,7 @@ TITLES: Final = (
 
 
 def row(name: str, worlds: Sequence[Played]) -> str:
-    """Return a strategy's line of the table."""
+    """Return the table row of a strategy."""
     expected = EXPECTED.get(name)
     cells = (
         name,
@@ -92,7 +92,7 @@ def row(name: str, worlds: Sequence[Played]) -> str:
 
 
 def _each(numbers: Sequence[float]) -> str:
-    """Show the public scenario's number, and those of the others in brackets."""
+    """Format the public scenario's number, with the others in brackets."""
     first, *others = (f"{number:.0f}" for number in numbers)
     return f"{first} ({' '.join(others)})" if others else first
 
@@ -103,19 +103,21 @@ def _range(expected: tuple[float, float] | None) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="strategies to play; all, if none is named")
-    parser.add_argument("--seeds", type=int, nargs="*", default=OTHER_SEEDS, help="other worlds")
+    parser.add_argument("names", nargs="*", help="strategies to play (default: all)")
+    parser.add_argument(
+        "--seeds", type=int, nargs="*", default=OTHER_SEEDS, help="seeds of the other worlds"
+    )
     asked = parser.parse_args()
     for name in asked.names:
         if name not in DIRECTORIES:
-            parser.error(f"there is no strategy {name!r}: it is one of {', '.join(DIRECTORIES)}")
+            parser.error(f"unknown strategy {name!r}; expected one of {', '.join(DIRECTORIES)}")
     ruleset = load_ruleset()
     scenarios = [generate(seed) for seed in (PUBLIC_SEED, *asked.seeds)]
     others = f"; in brackets seeds {', '.join(map(str, asked.seeds))}" if asked.seeds else ""
     print(f"Ruleset `{ruleset.id}`, seed {PUBLIC_SEED}{others}.\n")
     print(f"| {' | '.join(TITLES)} |\n{'|---' * len(TITLES)}|", flush=True)
     with tempfile.TemporaryDirectory(prefix="tiltyard-strategies-") as place:
-        Path(place).chmod(0o755)  # the guest is another user, and must be able to read it
+        Path(place).chmod(0o755)  # the guest runs as another user and must read it
         for name in asked.names or DIRECTORIES:
             submission = open_submission(DIRECTORIES[name], Path(place, name))
             print(row(name, [play(submission, world, ruleset) for world in scenarios]), flush=True)

@@ -1,4 +1,4 @@
-"""What the benchmarks print and write: a table of rows, each against its goal."""
+"""The table of results that the benchmarks print and write."""
 
 import platform
 import sys
