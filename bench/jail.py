@@ -51,7 +51,7 @@ MATCHES = 5
 
 
 @contextmanager
-def house(part: Part, source: str) -> Iterator[GuestPool]:
+def guest_pool(part: Part, source: str) -> Iterator[GuestPool]:
     with tempfile.TemporaryDirectory(prefix="tiltyard-bench-") as name:
         root = Path(name)
         root.chmod(0o755)
@@ -75,7 +75,7 @@ def measure_match() -> Measured:
         start = time.perf_counter()
         plain = play_defense(MatchSettings(scenario, ruleset), names["Guardrail"])
         outside.append(time.perf_counter() - start)
-        with house("guardrail", GUARDRAIL) as guests:
+        with guest_pool("guardrail", GUARDRAIL) as guests:
             start = time.perf_counter()
             jailed = play_defense(MatchSettings(scenario, ruleset), guests.guardrail)
             inside.append(time.perf_counter() - start)
@@ -94,7 +94,7 @@ def measure_match() -> Measured:
 
 
 def measure_decide() -> Measured:
-    with house("guardrail", GUARDRAIL) as guests:
+    with guest_pool("guardrail", GUARDRAIL) as guests:
         session = guests.open()
         times = []
         for _ in range(5_000):
@@ -110,7 +110,7 @@ def measure_decide() -> Measured:
 def measure_start() -> Measured:
     times = []
     for _ in range(8):
-        with house("guardrail", GUARDRAIL) as guests:
+        with guest_pool("guardrail", GUARDRAIL) as guests:
             start = time.perf_counter()
             guests.open()
             times.append(time.perf_counter() - start)
@@ -128,7 +128,7 @@ def measure_start() -> Measured:
 
 def measure_attack() -> Measured:
     env = SandboxEnv(max_steps=ATTACK_STEPS)
-    with house("attack", ATTACK) as guests:
+    with guest_pool("attack", ATTACK) as guests:
         attack = guests.attack()
         start = time.perf_counter()
         attack.run(env, AttackRunConfig(max_steps=ATTACK_STEPS))

@@ -148,14 +148,16 @@ def compare_walks(name: str, scenario: Scenario, messages: list[str], rounds: in
     unit = "calls_per_s" if fewer else "interactions_per_s"
     ratio = own[unit] / peer[unit]
 
-    def told(run: dict[str, float]) -> str:
+    def describe(run: dict[str, float]) -> str:
         return (
             f"{run['interactions_per_s']:,.0f} interactions/s, {run['calls']:.1f} calls and "
             f"{run['bytes']:,.0f} bytes each"
         )
 
     by = "by calls" if fewer else "by interactions"
-    row = Row(name, told(peer), told(own), f"{ratio:,.0f} x {by}", ">= 1000 x", ratio >= 1000)
+    row = Row(
+        name, describe(peer), describe(own), f"{ratio:,.0f} x {by}", ">= 1000 x", ratio >= 1000
+    )
     return row, {"peer": peer, "ours": own, "unit": unit, "ratio": ratio}
 
 

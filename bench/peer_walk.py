@@ -60,14 +60,14 @@ def walk(messages: list[str], interactions: int, seed: int) -> dict[str, float]:
 def go_explore(seconds: float) -> dict[str, float]:
     """Run the peer's own Go-Explore for some seconds, and count its interactions."""
     env = make_env()
-    told = calls = 0
+    interactions = calls = 0
     interact = env.interact
 
     def counted(*args: Any, **kwargs: Any) -> Any:
-        nonlocal told, calls
+        nonlocal interactions, calls
         before = len(env.trace.tool_events)
         answer = interact(*args, **kwargs)
-        told += 1
+        interactions += 1
         calls += len(env.trace.tool_events) - before
         return answer
 
@@ -75,7 +75,7 @@ def go_explore(seconds: float) -> dict[str, float]:
     start = time.perf_counter()
     AttackAlgorithm({}).run(env, AttackRunConfig(time_budget_s=seconds))
     spent = time.perf_counter() - start
-    return {"interactions_per_s": told / spent, "calls": calls / max(1, told)}
+    return {"interactions_per_s": interactions / spent, "calls": calls / max(1, interactions)}
 
 
 def pairs(count: int) -> dict[str, float]:

@@ -30,8 +30,9 @@ TARGETS = {
 def documented() -> set[Row]:
     """Count the cells predicate by predicate.
 
-    What is protected leaves by an external post; what is protected is lost by a write or a
-    delete; a deputy is confused by mail; whoever asked. Only a stranger makes untrusted content.
+    Three predicates have every source: a secret leaves by an external post, a protected file is
+    lost by a write or a delete, and a mail goes to an unnamed recipient. Only strangers are a
+    source of UNTRUSTED_TO_ACTION, which has every sink.
     """
     cells: set[Row] = set()
     for route in ROUTES:

@@ -376,8 +376,8 @@ def check_relation(folder: Folder, relation: Relation) -> None:
         first, second = ({c.breach for c in judge.judge(each).cells} for each in (gaming, honest))
         assert first == second
     elif relation == "same chains":
-        told, short = ({f.chain for f in judge.judge(each).findings} for each in (gaming, honest))
-        assert told == short
+        long, short = ({f.chain for f in judge.judge(each).findings} for each in (gaming, honest))
+        assert long == short
     else:
         rows = gaming + honest
         assert cells(judge.judge(rows)) == cells(judge.judge(rows[::-1]))

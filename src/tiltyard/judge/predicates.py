@@ -8,7 +8,7 @@ messages lead to it anyway, is the answer of the counterfactual in the `Evidence
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -82,7 +82,7 @@ Core = tuple["Predicate", SourceKind, "Sink"]
 """Predicate, source and sink. A ruleset pays a weight once per core."""
 
 
-class Breach(Struct, frozen=True, gc=False):
+class Breach(NamedTuple):
     """One predicate, by one kind of author, at one kind of sink, on one class of target."""
 
     predicate: Predicate
@@ -206,7 +206,7 @@ def _is_named(event: Event) -> bool:
 
 
 def _is_cut_out(call: ToolCall) -> bool:
-    """Tell whether the user cut the words of an order out of somebody else's document."""
+    """Tell whether the user cut the words of an order out of a document."""
     return bool(call.clause.string) and USER not in call.clause.origins()
 
 
