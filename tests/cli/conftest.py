@@ -1,4 +1,4 @@
-"""The command line, in a directory of its own."""
+"""Fixtures that run the command line in an empty directory."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ def tiltyard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., R
 
 @pytest.fixture
 def refusal(tiltyard: Callable[..., Result]) -> Callable[..., str]:
-    """Return the one sentence with which a command ends."""
+    """Return a function that runs a command and returns its one-sentence error."""
 
     def refusal(*args: object, code: int = 2) -> str:
         done = tiltyard(*args)

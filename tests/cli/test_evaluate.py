@@ -1,4 +1,4 @@
-"""`tiltyard evaluate`: what it prints, and the sentence for everything that can go wrong."""
+"""`tiltyard evaluate`: its output, and a sentence for every error."""
 
 import json
 import os
@@ -13,14 +13,17 @@ from small_runs import ATTACK, GUARDRAIL, submission
 TILTYARD = Path(sys.executable).with_name("tiltyard")
 
 
-def tiltyard(*args: object, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+def tiltyard(
+    *args: object, cwd: Path, code: int = 0, columns: int = 120
+) -> subprocess.CompletedProcess[str]:
     line = [str(TILTYARD), *map(str, args)]
-    done = subprocess.run(line, cwd=cwd, capture_output=True, text=True, check=False)
+    env = os.environ | {"COLUMNS": str(columns)}
+    done = subprocess.run(line, cwd=cwd, capture_output=True, text=True, check=False, env=env)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
 
-def test_one_object_has_what_others_build_on(tmp_path: Path) -> None:
+def test_json_has_the_documented_fields(tmp_path: Path) -> None:
     submission(tmp_path / "mine")
     done = tiltyard("evaluate", "mine", "--budget", "quick", "--json", cwd=tmp_path)
     told = json.loads(done.stdout)
@@ -33,11 +36,11 @@ def test_one_object_has_what_others_build_on(tmp_path: Path) -> None:
     assert told["ruleset"] == "design-1"
     assert len(told["run_id"]) == 16
     assert len(told["digest"]) == 64
-    assert done.stderr == ""  # no bar where nobody looks
+    assert done.stderr == ""  # no progress bar in a pipe
     page = tmp_path / ".tiltyard" / "runs" / told["run_id"] / "report.html"
     assert page.is_file()
     again = tiltyard("evaluate", "mine", "--budget", "quick", cwd=tmp_path)
-    assert "played before" in again.stdout
+    assert "From the store" in again.stdout
     assert str(page.relative_to(tmp_path)) in again.stdout
     verified = tiltyard("verify", told["run_id"][:8], cwd=tmp_path)
     assert verified.stdout == f"the same: {told['digest']}\n"
@@ -51,14 +54,38 @@ def test_a_track_that_was_not_played_is_null(tmp_path: Path) -> None:
     assert told["defense"]["score"] == told["final_score"]
 
 
-def test_other_seeds_show_the_spread(tmp_path: Path) -> None:
+def test_a_track_has_an_alias_that_help_does_not_show(tmp_path: Path) -> None:
+    submission(tmp_path / "mine")
+    line = ("evaluate", "mine", "--budget", "quick", "--json", "--track")
+    first, second = (
+        tiltyard(*line, name, cwd=tmp_path).stdout for name in ("defense", "guardrail")
+    )
+    assert json.loads(first) == json.loads(second)
+    assert json.loads(first)["offense"] is None
+    assert json.loads(tiltyard(*line, "attack", cwd=tmp_path).stdout)["defense"] is None
+    helped = tiltyard("evaluate", "--help", cwd=tmp_path).stdout
+    assert "offense|defense" in helped
+    assert "|guardrail" not in helped
+    wrong = " ".join(tiltyard(*line, "x", cwd=tmp_path, code=2).stderr.replace("│", "").split())
+    assert "unknown track 'x'; expected offense or defense" in wrong
+
+
+def test_output_fits_80_columns_and_explains_its_words(tmp_path: Path) -> None:
+    submission(tmp_path / "mine")
+    shown = tiltyard("evaluate", "mine", "--budget", "quick", cwd=tmp_path, columns=80).stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    for word in ("core:", "cell:", "raw:", "breach:", "docs/glossary.md"):
+        assert word in shown
+
+
+def test_other_seeds_are_printed(tmp_path: Path) -> None:
     (tmp_path / "attack.py").write_text(ATTACK, encoding="utf-8")
     shown = tiltyard("evaluate", "attack.py", "--budget", "quick", "--seeds", "2", cwd=tmp_path)
-    assert "other seeds" in shown.stdout
-    assert "least" in shown.stdout
+    assert "Scores by seed" in shown.stdout
+    assert "lowest" in shown.stdout
 
 
-def test_a_match_that_is_broken_off_ends_with_one_and_the_authors_line(tmp_path: Path) -> None:
+def test_a_failed_match_exits_with_one_and_prints_the_line(tmp_path: Path) -> None:
     source = "class AttackAlgorithm:\n    def run(self, env, config):\n        return 1 / 0\n"
     (tmp_path / "attack.py").write_text(source + "import tiltyard\n", encoding="utf-8")
     done = tiltyard("evaluate", "attack.py", "--budget", "quick", cwd=tmp_path, code=1)
@@ -92,7 +119,7 @@ def test_a_match_that_is_broken_off_ends_with_one_and_the_authors_line(tmp_path:
         ("attack.py --store text.zip", "Name another with --store"),
     ],
 )
-def test_everything_that_is_wrong_has_its_sentence(line: str, said: str, tmp_path: Path) -> None:
+def test_wrong_use_is_explained_in_one_sentence(line: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "attack.py").write_text(ATTACK, encoding="utf-8")
     (tmp_path / "text.zip").write_text("no zip", encoding="utf-8")
     (tmp_path / "broken.toml").write_text("name = 1", encoding="utf-8")
@@ -104,7 +131,7 @@ def test_everything_that_is_wrong_has_its_sentence(line: str, said: str, tmp_pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     submission(tmp_path / "mine")
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -119,7 +146,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
         subprocess.run(["/bin/umount", disk], check=True)
 
 
-def test_a_key_is_made_once(tmp_path: Path) -> None:
+def test_a_key_file_is_never_overwritten(tmp_path: Path) -> None:
     tiltyard("key", "mine.key", cwd=tmp_path)
     assert (tmp_path / "mine.key").stat().st_mode & 0o077 == 0
     assert "exists" in tiltyard("key", "mine.key", cwd=tmp_path, code=2).stderr

@@ -1,4 +1,4 @@
-"""`tiltyard probe`: the figures on a terminal, as JSON and as a page."""
+"""`tiltyard probe`: tables, JSON and the page."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Refusal = Callable[..., str]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_both_sides_are_shown_with_intervals(tiltyard: Command) -> None:
+def test_results_are_printed_with_intervals(tiltyard: Command) -> None:
     done = tiltyard("probe", "--guardrail", "Data-Flow", "--per-family", 1)
     assert done.exit_code == 0, done.output
     alone, guarded = done.stdout.split("With the guardrail")
@@ -27,7 +27,7 @@ def test_both_sides_are_shown_with_intervals(tiltyard: Command) -> None:
     assert "10 (16–45%)" in guarded
 
 
-def test_it_fits_a_narrow_terminal(tiltyard: Command) -> None:
+def test_tables_fit_80_columns(tiltyard: Command) -> None:
     done = tiltyard("probe", "--guardrail", "data flow")
     assert max(len(line) for line in done.stdout.splitlines() if line.startswith("│")) <= 80
 
@@ -44,7 +44,7 @@ def test_json_and_page_are_written(tiltyard: Command, tmp_path: Path) -> None:
     assert "33 of 33 (90–100%)" in (written / "susceptibility.html").read_text()
 
 
-def test_another_seed_is_another_world(tiltyard: Command) -> None:
+def test_another_seed_gives_another_scenario(tiltyard: Command) -> None:
     told = json.loads(tiltyard("probe", "--seed", 7, "--per-family", 1, "--json").stdout)
     assert told["seed"] == 7
     assert told["guardrail"] == ""
@@ -57,7 +57,7 @@ def test_a_scenario_on_disk(tiltyard: Command) -> None:
     assert told == tiltyard("probe", "--seed", 123, "--per-family", 1, "--json").stdout
 
 
-def test_a_submission_is_tried_in_the_jail(tiltyard: Command) -> None:
+def test_a_submission_runs_in_the_sandbox(tiltyard: Command) -> None:
     done = tiltyard("probe", "--guardrail", EXAMPLES / "blue", "--per-family", 1, "--json")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
@@ -65,10 +65,10 @@ def test_a_submission_is_tried_in_the_jail(tiltyard: Command) -> None:
     assert told["total"]["guarded"]["stopped"]["count"] > 5
 
 
-def test_a_guardrail_that_dies_ends_it_in_a_sentence(refusal: Refusal, tmp_path: Path) -> None:
+def test_a_guardrail_that_dies_ends_the_probe(refusal: Refusal, tmp_path: Path) -> None:
     source = "import os\n\n\nclass Guardrail:\n    def decide(self, *_):\n        os._exit(1)\n"
     (tmp_path / "guardrail.py").write_text(source)
-    assert "the guardrail is no more" in refusal("probe", "--guardrail", "guardrail.py", code=1)
+    assert "the guardrail failed" in refusal("probe", "--guardrail", "guardrail.py", code=1)
 
 
 @pytest.mark.parametrize(
@@ -82,19 +82,19 @@ def test_a_guardrail_that_dies_ends_it_in_a_sentence(refusal: Refusal, tmp_path:
         (("--scenario", "nowhere"), "nowhere"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(
+def test_wrong_use_is_explained_in_one_sentence(
     refusal: Refusal, words: tuple[str, ...], said: str
 ) -> None:
     assert said in refusal("probe", *words)
 
 
-def test_a_scenario_without_injections_is_said(refusal: Refusal, tmp_path: Path) -> None:
+def test_a_scenario_without_injections_is_refused(refusal: Refusal, tmp_path: Path) -> None:
     (tmp_path / "calm" / "file_seed").mkdir(parents=True)
     (tmp_path / "calm" / "web_corpus.json").write_text('{"pages": []}')
     (tmp_path / "calm" / "mail_seed.json").write_text("{}")
     assert "no live injection" in refusal("probe", "--scenario", "calm")
 
 
-def test_a_directory_that_cannot_be_written_is_named(refusal: Refusal, tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_named(refusal: Refusal, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     assert "taken" in refusal("probe", "--per-family", 1, "--out", "taken")

@@ -1,4 +1,4 @@
-"""`replay`: a finding step by step, and nothing of a stranger's reaches the terminal raw."""
+"""`tiltyard replay`: steps through a finding, and escapes hostile text."""
 
 import os
 import pty
@@ -29,7 +29,7 @@ def _findings(run: Path) -> tuple[Finding, ...]:
     return report.defense.found
 
 
-def test_everything_of_a_trace_is_shown(tiltyard: Command, played: Path, open_run: Path) -> None:
+def test_every_event_of_a_trace_is_printed(tiltyard: Command, played: Path, open_run: Path) -> None:
     for finding in _findings(open_run):
         done = tiltyard("replay", f"{open_run.name[:8]}:{finding.id}", "--store", played)
         assert done.exit_code == 0, done.output
@@ -43,21 +43,21 @@ def test_everything_of_a_trace_is_shown(tiltyard: Command, played: Path, open_ru
         assert done.stdout.count("\n  decision ") == trace.event_count
         for message in trace.user_messages:
             assert message.split("\n")[0] in done.stdout
-        assert done.stdout.count("SINK: this completes it") >= 1
+        assert done.stdout.count("SINK: this call completes the finding") >= 1
 
 
-def test_a_run_is_named_in_three_ways(
+def test_a_run_can_be_named_in_three_ways(
     tiltyard: Command, refusal: Refusal, played: Path, open_run: Path, closed_run: Path
 ) -> None:
     told = tiltyard("replay", f"{open_run}:D1").stdout
     assert told == tiltyard("replay", "d1", "--run", open_run / REPORT).stdout
-    assert "named in" in refusal("replay", f"{open_run}:D1", "--run", open_run)
+    assert "both name a run" in refusal("replay", f"{open_run}:D1", "--run", open_run)
     # Without a run, the newest.
     assert f"run {closed_run.name}" in tiltyard("replay", "A1", "--store", played).stdout
     assert "no finished runs" in refusal("replay", "A1")
 
 
-def test_findings_that_are_not_there(
+def test_unknown_findings_are_refused(
     refusal: Refusal, open_run: Path, closed_run: Path, tmp_path: Path
 ) -> None:
     last = _findings(open_run)[-1].id
@@ -66,7 +66,7 @@ def test_findings_that_are_not_there(
     assert "it has A1" in refusal("replay", f"{closed_run}:A2")
     report = load_report(closed_run / REPORT)
     save(tmp_path / "hidden", {}, restricted(report))
-    assert "the organizer's to see" in refusal("replay", f"{tmp_path / 'hidden'}:A1")
+    assert "only its organizer may see" in refusal("replay", f"{tmp_path / 'hidden'}:A1")
     save(tmp_path / "none", {}, structs.replace(report, offense=None))
     assert "has no findings to replay" in refusal("replay", f"{tmp_path / 'none'}:A1")
 
@@ -77,7 +77,7 @@ FORGED = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}SECRET: no"
 
 @pytest.fixture
 def hostile(open_run: Path, tmp_path: Path) -> Path:
-    """Write a report in which every word is a stranger's."""
+    """Write a report in which every word is hostile."""
     report = load_report(open_run / REPORT)
     assert report.defense is not None
     bad = Segment(HOSTILE + FORGED, "web", untrusted=True, document=HOSTILE)
@@ -111,9 +111,7 @@ def hostile(open_run: Path, tmp_path: Path) -> Path:
     return tmp_path / "hostile"
 
 
-def test_no_word_of_a_strangers_reaches_the_terminal_raw(
-    tiltyard: Command, hostile: Path, open_run: Path
-) -> None:
+def test_hostile_text_is_escaped(tiltyard: Command, hostile: Path, open_run: Path) -> None:
     for command in (
         ["replay", "1:D1", "--store", hostile],
         ["history", "--store", hostile],
@@ -126,7 +124,7 @@ def test_no_word_of_a_strangers_reaches_the_terminal_raw(
         assert "\\x1b]0;owned\\x07 [bold]loud[/bold] \\u202eback \\x9b31m \\u2028" in told
 
 
-def test_what_is_secret_or_a_strangers_is_marked_and_marks_cannot_be_forged(
+def test_secrets_and_strangers_text_are_marked_and_marks_cannot_be_forged(
     tiltyard: Command, hostile: Path
 ) -> None:
     told = tiltyard("replay", "1:D1", "--store", hostile).stdout
@@ -135,16 +133,16 @@ def test_what_is_secret_or_a_strangers_is_marked_and_marks_cannot_be_forged(
     assert body.count("⟦web: \\x1b") == 2
     assert body.count("⟦SECRET") == 1
     assert "\\u27e6SECRET: no⟧" in body
-    # Lines of a text stay lines, under each other.
+    # Lines of a text stay lines, with the same indent.
     first, second = (
         next(line for line in body.splitlines() if word in line) for word in ("two", "lines")
     )
     assert first.index("two") == second.index("lines")
-    assert "⟦web: ...⟧ is a stranger's text" in head
+    assert "⟦web: ...⟧ is text from a stranger" in head
 
 
 class Terminal:
-    """A command with a terminal of its own, driven by keys."""
+    """A command in its own terminal, driven by keys."""
 
     def __init__(self, *args: object) -> None:
         self._ours, theirs = pty.openpty()
@@ -158,7 +156,7 @@ class Terminal:
         os.close(theirs)
 
     def until(self, word: str) -> str:
-        """Read what is shown up to a word."""
+        """Read the output up to a word."""
         shown = ""
         while word not in shown:
             ready, _, _ = select.select([self._ours], [], [], PATIENCE_SECONDS)
@@ -170,8 +168,8 @@ class Terminal:
         os.write(self._ours, key.encode())
 
     def end(self) -> int:
-        """Read the rest, for which a terminal's program waits, and return the exit code."""
-        with suppress(OSError):  # The terminal is gone with its last program.
+        """Read the rest, so that the program can end, and return its exit code."""
+        with suppress(OSError):  # The terminal closes with its last program.
             while os.read(self._ours, 65536):
                 pass
         _, error = self._process.communicate(timeout=PATIENCE_SECONDS)
@@ -180,7 +178,7 @@ class Terminal:
         return self._process.returncode
 
 
-def test_keys_step_through_it(hostile: Path) -> None:
+def test_keys_step_through_a_finding(hostile: Path) -> None:
     terminal = Terminal("replay", "1:D1", "--store", hostile)
     shown = terminal.until("1 of 3 ")
     assert "message 1 of 1" in shown
@@ -188,20 +186,20 @@ def test_keys_step_through_it(hostile: Path) -> None:
     shown = terminal.until("2 of 3 ")
     assert "call 0" in shown
     assert "message 1 of 1" not in shown
-    # In colour, and still nothing of the stranger's own.
+    # The output has colours, but no escape sequence of the hostile text.
     assert "\x1b[" in shown
     assert "\x1b]0;owned" not in shown
     assert "\u202e" not in shown
     terminal.press("p")
     assert "message 1 of 1" in terminal.until("1 of 3 ")
-    # Keys that come at once are taken one by one, arrows among them.
+    # Keys that come at once are read one by one, including arrows.
     terminal.press("\r\x1b[C")
     assert "answer" in terminal.until("3 of 3 ")
     terminal.press("\r")
     assert terminal.end() == 0
 
 
-def test_q_ends_it_and_all_shows_all(hostile: Path) -> None:
+def test_q_quits_and_all_prints_everything(hostile: Path) -> None:
     terminal = Terminal("replay", "1:D1", "--store", hostile)
     terminal.until("1 of 3 ")
     terminal.press("q")

@@ -1,6 +1,6 @@
-"""The command line: parse, call, print."""
+"""The command line: parse options, call a room, print the result."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -13,6 +13,7 @@ from tiltyard.cli import (
     evaluate,
     history,
     init,
+    key,
     leaderboard,
     monitor,
     probe,
@@ -21,35 +22,41 @@ from tiltyard.cli import (
     scenario,
     tournament,
     validate,
+    verify,
 )
+
+_START: Final = "Start here"
+_RUNS: Final = "Look at runs"
+_COMPETE: Final = "Run a competition"
+_STUDY: Final = "Study agents, attacks and guardrails"
 
 app = typer.Typer(
     name="tiltyard",
-    help="The arena for AI-agent security.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
-app.command("demo")(demo.run)
-app.command("init")(init.run)
-app.command("validate")(validate.run)
-app.command("evaluate")(evaluate.evaluate)
-app.command("report")(report.run)
-app.command("replay")(replay.run)
-app.command("history")(history.run)
-app.command("compare")(compare.run)
-app.command("verify")(evaluate.verify_report)
-app.command("replay-match")(evaluate.replay_match)
-app.command("key")(evaluate.make_key_file)
-app.command("calibrate")(calibrate.run)
-app.command("doctor")(doctor.run)
-app.command("leaderboard")(leaderboard.run)
-app.command("monitor")(monitor.run)
-app.command("probe")(probe.run)
-app.command("tournament")(tournament.run)
-app.add_typer(scenario.app, name="scenario")
+app.command("demo", rich_help_panel=_START)(demo.run)
+app.command("init", rich_help_panel=_START)(init.run)
+app.command("validate", rich_help_panel=_START)(validate.run)
+app.command("evaluate", rich_help_panel=_START)(evaluate.run)
+app.command("doctor", rich_help_panel=_START)(doctor.run)
+app.command("history", rich_help_panel=_RUNS)(history.run)
+app.command("report", rich_help_panel=_RUNS)(report.run)
+app.command("replay", rich_help_panel=_RUNS)(replay.run)
+app.command("compare", rich_help_panel=_RUNS)(compare.run)
+app.command("verify", rich_help_panel=_RUNS)(verify.verify_run)
+app.command("replay-match", rich_help_panel=_RUNS)(verify.replay_match)
+app.command("key", rich_help_panel=_COMPETE)(key.run)
+app.command("leaderboard", rich_help_panel=_COMPETE)(leaderboard.run)
+app.command("monitor", rich_help_panel=_COMPETE)(monitor.run)
+app.command("tournament", rich_help_panel=_COMPETE)(tournament.run)
+app.command("probe", rich_help_panel=_STUDY)(probe.run)
+app.command("calibrate", rich_help_panel=_STUDY)(calibrate.run)
+app.add_typer(scenario.app, name="scenario", rich_help_panel=_STUDY)
 
 
-def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it so
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it so
     if wanted:
         typer.echo(f"tiltyard {__version__}")
         raise typer.Exit
@@ -59,12 +66,16 @@ def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it so
 def options(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
-    """Play attacks and guardrails against each other, on a simulated machine.
+    """Play attacks and guardrails for AI agents against each other, on a simulated machine.
 
-    `tiltyard --install-completion` teaches your shell to complete commands and run ids.
+    For a first look, run `tiltyard demo`. To see the options of a command, add `--help` to it. To
+    let your shell complete commands and run ids, run `tiltyard --install-completion` once.
     """
     del version
 

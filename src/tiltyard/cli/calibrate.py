@@ -1,93 +1,89 @@
-"""`tiltyard calibrate`: both ladders, measured, beside what the design expects."""
+"""`tiltyard calibrate`: measure the shipped attacks and guardrails."""
 
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
 import typer
-from msgspec import structs
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
-from tiltyard.cli.agents import find_deterministic_ruleset
-from tiltyard.cli.problems import in_one_sentence
+from tiltyard.cli.agent_options import find_deterministic_ruleset
+from tiltyard.cli.errors import exit_on_error
+from tiltyard.cli.options import RulesetOption, SeedOption
+from tiltyard.cli.tables import print_line
+from tiltyard.cli.terminal import open_console
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
-from tiltyard.studies.calibration import Calibration, calibrate, measure_convergence, measure_seed
+from tiltyard.rulesets.ruleset import Ruleset
+from tiltyard.studies.calibration import Calibration
+from tiltyard.studies.calibration_run import CalibrationPlan, run_calibration
 from tiltyard.studies.calibration_tables import attack_table, curve, defense_table, page
-from tiltyard.world.generate import generate
 
-CONVERGENCE_OF: Final = ("allow-all", "simple rules", "pattern matching", "taint tracking")
+_DATA: Final = "calibration.json"
+_PAGE: Final = "calibration.md"
 _SHOWN: Final = ("guardrail", "attack", "breaches", "false positives", "raw", "score", "seconds")
 
 
 def run(
     *,
-    seed: Annotated[int, typer.Option(help="The scenario's seed.")] = PUBLIC_SEED,
+    seed: SeedOption = PUBLIC_SEED,
     seeds: Annotated[
         int,
-        typer.Option(help="How many other seeds to play, to see whether the order holds.", min=0),
+        typer.Option(
+            metavar="N", min=0, help="Also play N other seeds, to check that the order holds."
+        ),
     ] = 0,
     convergence: Annotated[
-        bool, typer.Option("--convergence", help="Show how breaches and cells grow with the steps.")
+        bool,
+        typer.Option("--convergence", help="Also measure how breaches grow with the steps."),
     ] = False,
-    ruleset: Annotated[str, typer.Option(help="A ruleset's name, or a file.")] = "design",
+    ruleset: RulesetOption = "design",
     out: Annotated[
-        Path, typer.Option(help="Where to write calibration.json and calibration.md.")
+        Path, typer.Option(metavar="DIR", help=f"Where to write {_DATA} and {_PAGE}.")
     ] = Path(),
-    workers: Annotated[int, typer.Option(help="Processes for other seeds.", min=1)] = 2,
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Processes that play the other seeds.")
+    ] = 2,
 ) -> None:
-    """Play both ladders and show them beside the design's expected scores.
+    """Measure the shipped attacks and guardrails, beside the scores that the design expects.
 
-    Six guardrails against the baseline Go-Explore and the benign suite, five attacks against the
-    data-flow guardrail. Prints the tables, and writes them as JSON and as Markdown.
+    Plays six guardrails against the baseline attack and the benign suite, and five attacks against
+    the data-flow guardrail. Prints the tables and writes them as JSON and as Markdown.
 
     Example: tiltyard calibrate --convergence
     """
-    console = Console(highlight=False)
-    with in_one_sentence():
+    with exit_on_error():
         rules = find_deterministic_ruleset(ruleset)
-    _prepare(out)
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("calibrating")
-
-        def tell(what: str) -> None:
-            progress.update(task, description=what)
-
-        done = calibrate(seed, rules, tell)
-        if convergence:
-            curves = {}
-            for name in CONVERGENCE_OF:
-                tell(f"convergence against {name}")
-                curves[name] = measure_convergence(generate(seed), name, rules)
-            done = structs.replace(done, convergence=curves)
-        if seeds:
-            others = [number for number in range(1, seeds + 2) if number != seed][:seeds]
-            tell(f"{seeds} other seeds")
-            with ProcessPoolExecutor(workers) as pool:
-                measured = tuple(pool.map(measure_seed, others, [rules] * seeds))
-            done = structs.replace(done, other_seeds=measured)
-    _show(console, done)
-    (out / "calibration.json").write_bytes(
-        msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n"
-    )
-    (out / "calibration.md").write_text(page(done), encoding="utf-8")
-    console.print(f"written: {out / 'calibration.json'}, {out / 'calibration.md'}")
+        _check_writable(out)
+        done = _measure(CalibrationPlan(seed, seeds, convergence, workers), rules)
+    console = open_console()
+    _print_tables(console, done)
+    _print_rest(console, done)
+    (out / _DATA).write_bytes(msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n")
+    (out / _PAGE).write_text(page(done), encoding="utf-8")
+    print_line(console, f"written: {out / _DATA}, {out / _PAGE}")
 
 
-def _prepare(out: Path) -> None:
-    """Find out before everything is played whether the result can be written."""
+def _check_writable(out: Path) -> None:
+    """Fail now rather than after all matches if the results cannot be written."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "calibration.json").touch()
+        (out / _DATA).touch()
     except OSError as error:
         reason = error.strerror or "cannot be written"
         raise typer.BadParameter(f"{out}: {reason}", param_hint="--out") from None
 
 
-def _show(console: Console, done: Calibration) -> None:
+def _measure(plan: CalibrationPlan, rules: Ruleset) -> Calibration:
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("calibrating")
+        return run_calibration(plan, rules, lambda stage: progress.update(task, description=stage))
+
+
+def _print_tables(console: Console, done: Calibration) -> None:
     for title, (head, rows) in (
         ("Guardrails, against the baseline Go-Explore", defense_table(done)),
         ("Attacks, against the data-flow guardrail", attack_table(done)),
@@ -97,25 +93,29 @@ def _show(console: Console, done: Calibration) -> None:
         for at in shown:
             table.add_column(head[at], justify="left" if at == 0 else "right")
         for row in rows:
+            expected = [head[at + 1 : at + 2] == ["expected"] for at in shown]
             table.add_row(
                 *(
-                    f"{row[at]} [dim]({row[at + 1]})[/dim]"
-                    if head[at + 1 : at + 2] == ["expected"]
-                    else row[at]
-                    for at in shown
+                    Text.assemble(row[at], (f" ({row[at + 1]})", "dim")) if beside else row[at]
+                    for at, beside in zip(shown, expected, strict=True)
                 )
             )
         console.print(table)
+
+
+def _print_rest(console: Console, done: Calibration) -> None:
     for advice in done.advice:
-        console.print(f"{advice.condition}: {'yes' if advice.holds else 'no'} ({advice.why})")
+        print_line(console, f"{advice.condition}: {'yes' if advice.holds else 'no'} ({advice.why})")
         for name, value in advice.changes.items():
-            console.print(f"  change {name} to {value}")
+            print_line(console, f"  change {name} to {value}")
     if done.other_seeds:
         total = len(done.other_seeds)
         defense = sum(other.defense_in_order for other in done.other_seeds)
-        attack = sum(other.attack_in_order for other in done.other_seeds)
-        console.print(f"other seeds in order: defense {defense}, attack {attack} of {total}")
+        offense = sum(other.attack_in_order for other in done.other_seeds)
+        print_line(
+            console, f"other seeds in order: offense {offense}, defense {defense} of {total}"
+        )
     for name, points in done.convergence.items():
-        console.print(f"convergence against {name}")
+        print_line(console, f"convergence against {name}")
         for line in curve(points):
-            console.print(line)
+            print_line(console, line)

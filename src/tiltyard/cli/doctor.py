@@ -1,43 +1,46 @@
-"""`tiltyard doctor`: which jail this machine has, and how to get a better one."""
+"""`tiltyard doctor`: test which sandbox this machine offers."""
 
-from typing import Annotated
+from typing import Final
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tiltyard.cli.options import JsonOption
+from tiltyard.cli.terminal import open_console, print_json
 from tiltyard.isolation.host.limits import Level
 from tiltyard.isolation.host.probe import Machine, probe
 
-_MEANING = {
-    Level.A: "namespaces and the self-jail: results are comparable",
-    Level.B: "the self-jail alone: submissions run, results are not comparable",
-    Level.C: "no jail: submissions are refused",
+_MEANING: Final = {
+    Level.A: "namespaces and the self-jail work; results are comparable",
+    Level.B: "only the self-jail works; submissions run, but results are not comparable",
+    Level.C: "no sandbox; submissions are refused",
 }
 
 
-def run(
-    *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
-) -> None:
-    """Try out which jail this machine gives a submission, and say how to get what is missing.
+def run(*, as_json: JsonOption = False) -> None:
+    """Test which sandbox this machine offers, and print how to get what is missing.
 
-    Ends with 0 at level A, the only one whose results are comparable, and with 1 otherwise.
+    Results are comparable at isolation level A only. docs/isolation.md describes each layer.
+
+    Exit codes:
+
+    - 0: the machine reaches level A.
+    - 1: it does not.
 
     Example: tiltyard doctor
     """
     machine = probe()
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(machine)).decode())
+        print_json(machine)
     else:
-        _show(Console(highlight=False), machine)
+        _print_layers(open_console(), machine)
     if machine.level is not Level.A:
         raise typer.Exit(1)
 
 
-def _show(console: Console, machine: Machine) -> None:
+def _print_layers(console: Console, machine: Machine) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     for layer in machine.layers:
         sign = Text("yes", "green") if layer.works else Text("no", "bold red")

@@ -1,62 +1,62 @@
-"""`tiltyard init`: a submission to start from."""
+"""`tiltyard init`: write a submission to start from."""
 
 import shlex
-from enum import StrEnum
-from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from tiltyard.cli.problems import WRONG_USE, refuse
-from tiltyard.cli.screen import shown
-from tiltyard.contracts.tracks import PARTS
+from tiltyard.cli.errors import exit_on_error
+from tiltyard.cli.options import complete_track, parse_track
+from tiltyard.cli.terminal import safe
+from tiltyard.contracts.tracks import PART_OF, PARTS, Part
+from tiltyard.submissions.starter import write_starter
 
-
-class Starter(StrEnum):
-    ATTACK = "attack"
-    GUARDRAIL = "guardrail"
-    BOTH = "both"
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        parts = PARTS if self is Starter.BOTH else (self.value,)
-        return tuple(f"{part}.py" for part in parts)
+_BOTH: Final = "both"
 
 
 def run(
-    directory: Annotated[Path, typer.Argument(help="Where to put it; made if need be.")] = Path(),
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where to write. Created if it does not exist.")
+    ] = Path(),
     *,
-    track: Annotated[Starter, typer.Option(help="What to start with.")] = Starter.BOTH,
+    track: Annotated[
+        str,
+        typer.Option(
+            autocompletion=lambda: [*complete_track(), _BOTH],
+            metavar="offense|defense|both",
+            help="Write attack.py for offense, guardrail.py for defense, or both files.",
+        ),
+    ] = _BOTH,
 ) -> None:
-    """Write a working starter: an attack, a guardrail, or both.
+    """Write a working submission to start from: an attack, a guardrail, or both.
 
-    Nothing that is there is overwritten.
+    The command never overwrites a file.
 
-    Example: tiltyard init my-submission --track guardrail
+    Example: tiltyard init my-submission
+
+    Example: tiltyard init my-guardrail --track defense
     """
-    for name in track.files:
-        if (directory / name).exists() or (directory / name).is_symlink():
-            there = f"{directory / name} is there already"
-            refuse(f"{there}; name another directory, or move it away", WRONG_USE)
-    written: list[Path] = []
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name in track.files:
-            source = resources.files("tiltyard.submissions.starters").joinpath(name).read_bytes()
-            # "x": whoever made the file meanwhile keeps it.
-            with (directory / name).open("xb") as file:
-                file.write(source)
-            written.append(directory / name)
-    except OSError as error:
-        for path in written:
-            path.unlink(missing_ok=True)
-        refuse(f"{directory} cannot be written to: {error.strerror}", WRONG_USE)
+    with exit_on_error():
+        written = write_starter(directory, _parts(track))
     for path in written:
-        typer.echo(f"written: {shown(path)}")
-    place = shown(shlex.quote(str(directory)))
+        typer.echo(f"written: {safe(path)}")
+    place = safe(shlex.quote(str(directory)))
     typer.echo(
-        "\nNext, change it and see what it does:\n"
-        f"  tiltyard validate {place}                 what would be refused, in seconds\n"
-        f"  tiltyard evaluate {place} --budget quick  both matches, in under a minute"
+        "\nNext, change the code and see what it does:\n"
+        f"  tiltyard validate {place}\n"
+        "      checks in seconds whether a match accepts it\n"
+        f"  tiltyard evaluate {place} --budget quick\n"
+        "      plays its matches in under a minute"
     )
+
+
+def _parts(track: str) -> tuple[Part, ...]:
+    if track.lower() == _BOTH:
+        return PARTS
+    try:
+        return (PART_OF[parse_track(track)],)
+    except typer.BadParameter:
+        raise typer.BadParameter(
+            f"unknown track {track!r}; expected offense, defense or both", param_hint="--track"
+        ) from None

@@ -1,16 +1,16 @@
-"""`tiltyard leaderboard`: who is ahead."""
+"""`tiltyard leaderboard`: rank runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
 
-import msgspec
 import typer
 from rich.console import Console
 
-from tiltyard.cli.problems import WRONG_USE, in_one_sentence, refuse
-from tiltyard.cli.screen import DEFAULT_STORE, number, open_console
-from tiltyard.cli.showing import escaped, print_table, say
+from tiltyard.cli.errors import exit_on_error, refuse
+from tiltyard.cli.options import DEFAULT_STORE, JsonOption, MarkdownOption
+from tiltyard.cli.tables import escape_markdown, print_line, print_table
+from tiltyard.cli.terminal import format_number, open_console, print_json
 from tiltyard.runs.key import read_key
 from tiltyard.standings.leaderboard import Board, Leaderboard, make_leaderboard, read_disqualified
 from tiltyard.standings.report_set import Field, FieldError, gather
@@ -29,29 +29,37 @@ HEAD: Final = (
     "run",
     "submission",
 )
-_WORDS: Final = ("name", "run", "submission", "reason")
+_LEFT: Final = ("name", "run", "submission", "reason")
+_OPTIONAL: Final = ("submission", "runs", "run", "raw", "false positives", "breaches")
+"""Columns that a narrow terminal leaves out, the first one first."""
 _LISTED: Final = ("name", "final", "run", "reason")
 MIXED: Final = (
-    "These runs are of {count} leagues. Rulesets, keys and versions of the engine are never mixed, "
-    "so each league has its own ranks."
+    "These runs belong to {count} leagues. Runs with different rulesets, keys or versions of "
+    "Tiltyard are never ranked together."
 )
 
 Runs = Annotated[
     list[Path] | None,
     typer.Argument(
-        help="Reports, directories of runs, or stores; the store here if none is named.",
+        metavar="RUN",
+        help="Reports, directories of runs, or stores. Without any, the store .tiltyard.",
         show_default=False,
     ),
 ]
 Disqualified = Annotated[
     Path | None,
-    typer.Option(help="A TOML file: run ids or digests of submissions, each with a reason."),
+    typer.Option(
+        metavar="FILE",
+        help="A TOML file that gives a reason for each disqualified run id or submission digest.",
+    ),
 ]
 Key = Annotated[
-    Path | None, typer.Option(help="Only the official runs of this key; a file as of `evaluate`.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Rank only the official runs of this organizer's key."),
 ]
 EveryRun = Annotated[
-    bool, typer.Option("--every-run", help="Every run of a name, not its best alone.")
+    bool,
+    typer.Option("--every-run", help="Rank every run, not only the best run of each submission."),
 ]
 
 
@@ -61,35 +69,40 @@ def run(
     disqualified: Disqualified = None,
     key: Key = None,
     every_run: EveryRun = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    as_json: JsonOption = False,
+    as_markdown: MarkdownOption = False,
 ) -> None:
-    """Rank comparable runs: by final score, then raw offense score, breaches, false positives.
+    """Rank runs by final score, then by raw offense points, breaches and false positives.
 
-    A name has one place, that of its best run; whoever is level has the same rank. Runs that
-    cannot be compared stand apart, with the reason. Ends with 0, and with 2 if there is nothing to
-    rank or a file cannot be used.
+    Each submission has one rank, from its best run. Ties share a rank (1, 2, 2, 4). Runs that are
+    not comparable are listed below the ranks, with the reason. The command only reads reports.
+
+    Exit codes:
+
+    - 0: the leaderboard is printed.
+    - 2: there is nothing to rank, or a file cannot be used.
 
     Example: tiltyard leaderboard .tiltyard --disqualified disqualified.toml --markdown
     """
     board = read_leaderboard(runs, disqualified, key, every_run=every_run)
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(board), indent=1).decode())
+        print_json(board)
     elif as_markdown:
         typer.echo("\n".join(_markdown(board)))
     else:
-        _show(open_console(), board)
+        _print_leaderboard(open_console(), board)
 
 
 def read_leaderboard(
     runs: list[Path] | None, disqualified: Path | None, key: Path | None, *, every_run: bool
 ) -> Leaderboard:
-    """Read and rank what a command was asked for, or end with a sentence."""
+    """Read and rank the runs that a command's options name."""
     if not runs and not DEFAULT_STORE.exists():
         refuse(
-            "There are no runs here. Name some, or make one with `tiltyard evaluate`.", WRONG_USE
+            f"there is no store {DEFAULT_STORE} here; name runs, or play one with "
+            "`tiltyard evaluate`"
         )
-    with in_one_sentence():
+    with exit_on_error():
         field = gather(runs or [DEFAULT_STORE])
         if key is not None:
             field = _of_key(field, read_key(key).fingerprint)
@@ -100,7 +113,7 @@ def read_leaderboard(
 def _of_key(field: Field, fingerprint: str) -> Field:
     found = tuple(run for run in field.runs if run.league.key == fingerprint)
     if not found:
-        raise FieldError(f"none of these runs was played with the key {fingerprint}")
+        raise FieldError(f"none of these runs was played with the key {fingerprint}; check --key")
     return Field(found, field.unread)
 
 
@@ -111,11 +124,11 @@ def _rows(board: Board) -> Iterator[list[str]]:
         yield [
             str(standing.rank),
             run.name + (twins if standing.same_bytes_as else ""),
-            number(run.final_score),
-            number(run.offense),
-            number(run.raw),
-            number(run.defense),
-            number(run.breaches),
+            format_number(run.final_score),
+            format_number(run.offense),
+            format_number(run.raw),
+            format_number(run.defense),
+            format_number(run.breaches),
             "-" if run.benign_trials is None else _of(run.false_positives, run.benign_trials),
             str(standing.runs),
             run.run_id,
@@ -124,56 +137,61 @@ def _rows(board: Board) -> Iterator[list[str]]:
 
 
 def _of(some: float | None, every: int) -> str:
-    return f"{number(some)} of {every}"
+    return f"{format_number(some)} of {every}"
 
 
 def remarks(board: Leaderboard) -> Iterator[str]:
-    """Yield what must be said beside the ranks."""
+    """Yield what a reader must know beside the ranks."""
     if len(board.boards) > 1:
         yield MIXED.format(count=len(board.boards))
     if not board.boards:
-        yield "None of these runs can be compared."
+        yield "None of these runs is comparable."
     for word in board.unused:
-        yield f"Nothing here is {word}, which is to be disqualified: is it spelled right?"
+        yield f"No run or submission is {word}, which the --disqualified file names; check it."
     for unread in board.unread:
-        yield f"Passed over: {unread.path}: {unread.reason}"
+        yield f"Skipped: {unread.path}: {unread.reason}"
 
 
-def _show(console: Console, board: Leaderboard) -> None:
+def _print_leaderboard(console: Console, board: Leaderboard) -> None:
     for each in board.boards:
-        print_table(console, each.league.title, HEAD, _rows(each), _WORDS)
+        print_table(console, each.league.title, HEAD, _rows(each), left=_LEFT, optional=_OPTIONAL)
         if each.disqualified:
             rows = [
-                [entry.run.name, number(entry.run.final_score), entry.run.run_id, entry.reason]
+                [
+                    entry.run.name,
+                    format_number(entry.run.final_score),
+                    entry.run.run_id,
+                    entry.reason,
+                ]
                 for entry in each.disqualified
             ]
-            print_table(console, "Disqualified", _LISTED, rows, _WORDS)
+            print_table(console, "Disqualified", _LISTED, rows, left=_LEFT)
     if board.apart:
         rows = [
-            [run.name, number(run.final_score), run.run_id, "; ".join(run.why_not)]
+            [run.name, format_number(run.final_score), run.run_id, "; ".join(run.why_not)]
             for run in board.apart
         ]
-        print_table(console, "Not comparable", _LISTED, rows, _WORDS)
+        print_table(console, "Not comparable", _LISTED, rows, left=_LEFT)
     for remark in remarks(board):
-        say(console, remark)
+        print_line(console, remark)
 
 
 def _markdown(board: Leaderboard) -> Iterator[str]:
     yield "# Leaderboard"
     for each in board.boards:
-        yield from ("", f"## {escaped(each.league.title)}", "")
-        yield from table(HEAD, [[*map(escaped, row)] for row in _rows(each)])
+        yield from ("", f"## {escape_markdown(each.league.title)}", "")
+        yield from table(HEAD, [[*map(escape_markdown, row)] for row in _rows(each)])
         if each.disqualified:
             yield from ("", "Disqualified:", "")
             for entry in each.disqualified:
-                name, run_id = escaped(entry.run.name), escaped(entry.run.run_id)
-                yield f"- {name} ({run_id}): {escaped(entry.reason)}"
+                name, run_id = escape_markdown(entry.run.name), escape_markdown(entry.run.run_id)
+                yield f"- {name} ({run_id}): {escape_markdown(entry.reason)}"
     if board.apart:
         yield from ("", "## Not comparable", "")
         for run in board.apart:
-            why_not = "; ".join(run.why_not)
-            yield f"- {escaped(run.name)} ({escaped(run.run_id)}): {escaped(why_not)}"
+            name, run_id = escape_markdown(run.name), escape_markdown(run.run_id)
+            yield f"- {name} ({run_id}): {escape_markdown('; '.join(run.why_not))}"
     notes = [*remarks(board)]
     if notes:
         yield ""
-        yield from (f"- {escaped(note)}" for note in notes)
+        yield from (f"- {escape_markdown(note)}" for note in notes)

@@ -1,4 +1,4 @@
-"""`tiltyard monitor`: how a competition goes."""
+"""`tiltyard monitor`: statistics of a competition."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from tiltyard.cli.errors import refuse
 from tiltyard.cli.leaderboard import (
     Disqualified,
     EveryRun,
@@ -16,10 +17,11 @@ from tiltyard.cli.leaderboard import (
     read_leaderboard,
     remarks,
 )
-from tiltyard.cli.problems import WRONG_USE, refuse
-from tiltyard.cli.screen import number, open_console
-from tiltyard.cli.showing import print_table, say
+from tiltyard.cli.options import JsonOption
+from tiltyard.cli.tables import print_line, print_table
+from tiltyard.cli.terminal import format_number, open_console, print_json
 from tiltyard.foundation.files import write_whole
+from tiltyard.reporting.breakdown import many
 from tiltyard.standings.leaderboard import Leaderboard
 from tiltyard.standings.monitor_page import page
 from tiltyard.standings.monitoring import BINS, Fared, Monitoring, Spread, monitor
@@ -28,7 +30,7 @@ BAR: Final = 40
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What `--json` prints."""
+    """The output of `--json`."""
 
     leagues: tuple[Monitoring, ...]
     not_comparable: int
@@ -41,91 +43,97 @@ def run(
     disqualified: Disqualified = None,
     key: Key = None,
     every_run: EveryRun = False,
-    html: Annotated[Path | None, typer.Option(help="Write a page with plots to this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with plots to this file.")
+    ] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show how a competition goes: the spread of scores, strategies, and adjustments that are due.
+    """Print statistics of a competition: scores, strategies and adjustments of the rules.
 
-    Counts what the leaderboard ranks: the best run of each name, without the disqualified.
-    Percentiles are interpolated linearly, the correlation is Pearson's, and success is the share
-    in the top quartile of the final score. Ends with 0, and with 2 if there is nothing to read.
+    Counts the runs that `tiltyard leaderboard` ranks: the best run of each submission, without the
+    disqualified ones. Percentiles are interpolated linearly, the correlation is Pearson's, and
+    success is the share of runs in the top quartile of the final score.
+
+    Exit codes:
+
+    - 0: the statistics are printed.
+    - 2: there is nothing to read, or a file cannot be used.
 
     Example: tiltyard monitor .tiltyard --html monitor.html
     """
     board = read_leaderboard(runs, disqualified, key, every_run=every_run)
     leagues = tuple(map(monitor, board.boards))
-    said = tuple(_said(board))
+    said = tuple(_notes(board))
     if html is not None:
         try:
             write_whole(html, page(leagues, said).encode())
         except OSError as error:
-            refuse(f"{html} cannot be written: {error.strerror}", WRONG_USE)
+            refuse(f"cannot write {html}: {error.strerror}")
     if as_json:
-        told = Output(leagues, len(board.apart), said)
-        typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=1).decode())
+        print_json(Output(leagues, len(board.apart), said))
         return
     console = open_console()
     for league in leagues:
-        _show(console, league)
+        _print_league(console, league)
     for sentence in said:
-        say(console, sentence)
+        print_line(console, sentence)
     if html is not None:
-        say(console, f"written: {html}")
+        print_line(console, f"written: {html}")
 
 
-def _said(board: Leaderboard) -> Iterator[str]:
+def _notes(board: Leaderboard) -> Iterator[str]:
     yield from remarks(board)
     if board.apart:
-        left_out = len(board.apart)
-        yield f"Not comparable, and not counted: {left_out}; `tiltyard leaderboard` says why."
+        left_out = many(len(board.apart), "run is", "runs are")
+        yield f"{left_out} not comparable and not counted; `tiltyard leaderboard` says why."
 
 
-def _show(console: Console, league: Monitoring) -> None:
+def _print_league(console: Console, league: Monitoring) -> None:
     spreads = {"offense": league.offense, "defense": league.defense, "final": league.final}
     print_table(
         console,
         league.league.title,
-        ("score", "runs", "lowest", "median", "P75", "P90", "highest", "mean"),
+        ("score", "runs", "min", "median", "P75", "P90", "max", "mean"),
         [_spread(name, spread) for name, spread in spreads.items()],
     )
     for name, spread in list(spreads.items())[:2]:
-        say(console, f"{name} scores")
-        for line in histogram(spread):
-            say(console, line)
-    found = "none to be had" if league.correlation is None else f"{league.correlation:+.3f}"
-    say(
+        print_line(console, f"{name} scores")
+        for line in _histogram(spread):
+            print_line(console, line)
+    found = "unknown" if league.correlation is None else f"{league.correlation:+.3f}"
+    both = many(league.correlated, "run", "runs")
+    print_line(
         console,
-        f"correlation of offense and defense scores: {found} "
-        f"({league.correlated} runs played both)",
+        f"correlation of offense and defense scores: {found} ({both} played both)",
     )
-    head = ("strategy", "runs", "median final", "expected", "in top quartile", "success")
-    print_table(console, "Strategies", head, map(fared, league.strategies))
+    head = ("strategy", "runs", "median final", "expected", "top quartile", "success")
+    print_table(console, "Strategies", head, map(_strategy_row, league.strategies))
     for advice in league.advice:
-        say(console, f"{advice.condition}: {'yes' if advice.holds else 'no'} ({advice.why})")
+        print_line(console, f"{advice.condition}: {'yes' if advice.holds else 'no'} ({advice.why})")
         for name, value in advice.changes.items():
-            say(console, f"  change {name} to {value}")
+            print_line(console, f"  change {name} to {value}")
 
 
 def _spread(name: str, spread: Spread) -> list[str]:
     figures = spread.lowest, spread.median, spread.p75, spread.p90, spread.highest, spread.mean
-    return [name, str(spread.count), *(number(figure) for figure in figures)]
+    return [name, str(spread.count), *(format_number(figure) for figure in figures)]
 
 
-def fared(one: Fared) -> list[str]:
+def _strategy_row(one: Fared) -> list[str]:
     expected = "-" if one.expected is None else "{:g} to {:g}".format(*one.expected)
     success = "-" if one.success is None else f"{one.success:.0%}"
     return [
         one.strategy,
         str(one.count),
-        number(one.median),
+        format_number(one.median),
         expected,
         str(one.top),
         success,
     ]
 
 
-def histogram(spread: Spread) -> Iterator[str]:
-    """Draw how many scores lie in each hundred."""
+def _histogram(spread: Spread) -> Iterator[str]:
+    """Yield a bar for each hundred points, with the number of scores in it."""
     most = max(*spread.bins, 1)
     for at, count in enumerate(spread.bins):
         ends = f"{at * 1000 // BINS:>5} to {(at + 1) * 1000 // BINS:<5}"

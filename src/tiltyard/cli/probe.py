@@ -1,20 +1,13 @@
-"""`tiltyard probe`: how easily strangers move an agent, and how far a guardrail helps."""
+"""`tiltyard probe`: measure how easily injections move an agent."""
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
-import msgspec
 import typer
-from msgspec import structs
 from rich.console import Console
 
-from tiltyard.agents.choice import LOCAL, hire
-from tiltyard.agents.model.record import Record
-from tiltyard.cli.agents import (
+from tiltyard.cli.agent_options import (
+    AGENT_HELP,
     BaseUrlOption,
     MaxCostOption,
     MaxRequestsOption,
@@ -22,182 +15,137 @@ from tiltyard.cli.agents import (
     check_agent,
     choose_agent,
 )
-from tiltyard.cli.bars import Bars
-from tiltyard.cli.evaluate import BROKEN_OFF, ScenarioOption
-from tiltyard.cli.problems import in_one_sentence, refuse
-from tiltyard.cli.screen import UnsafeOption, open_console
-from tiltyard.cli.showing import print_table, say
+from tiltyard.cli.errors import MATCH_FAILED, exit_on_error, refuse
+from tiltyard.cli.options import JsonOption, ScenarioOption, SeedOption, UnsafeOption
+from tiltyard.cli.progress import ProgressBars
+from tiltyard.cli.tables import print_line, print_table
+from tiltyard.cli.terminal import open_console, print_json
 from tiltyard.contracts.agent import AgentGoneError
-from tiltyard.contracts.guardrail import MakeGuardrail
-from tiltyard.episode.advance import MAX_CALLS_A_MESSAGE
 from tiltyard.episode.guardrail_runner import GuardrailGoneError
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
-from tiltyard.foundation.files import write_whole
-from tiltyard.isolation.host.limits import Level, NoJailError
-from tiltyard.isolation.host.probe import probe
-from tiltyard.matches.opponents import GuestSettings, Opponent, find_opponent
-from tiltyard.reporting.match_parts import describe_model
 from tiltyard.reporting.page import Table
 from tiltyard.reporting.susceptibility_page import (
     ASIDE,
     family_tables,
-    page,
     setting,
     task_tables,
     warnings,
 )
 from tiltyard.reporting.susceptibility_schema import Susceptibility
-from tiltyard.rulesets.ruleset import load_ruleset
-from tiltyard.runs.store import EXCHANGES
-from tiltyard.studies.susceptibility import (
-    DEFAULT_PER_FAMILY,
-    DEFAULT_VARIANTS,
-    BrokenOffError,
-    measure,
+from tiltyard.studies.probe import (
+    DATA,
+    PAGE,
+    ProbeSettings,
+    ruleset_for,
+    run_probe,
+    write_probe,
 )
-from tiltyard.world.fixtures import load_scenario
-from tiltyard.world.generate import generate
-
-DATA: Final = "susceptibility.json"
-PAGE: Final = "susceptibility.html"
-MOST_REQUESTS: Final = 1_000_000
-_A_DAY: Final = 86_400.0
-"""A guest waits for an agent that may be slow; it is the agent's time, not the guest's."""
+from tiltyard.studies.susceptibility import DEFAULT_PER_FAMILY, DEFAULT_VARIANTS, BrokenOffError
 
 
 def run(
     *,
     agent: Annotated[
-        str,
-        typer.Option(
-            help="Who is tried: deterministic, openai:MODEL (key in OPENAI_API_KEY) or local."
-        ),
+        str, typer.Option(metavar="NAME", help=f"The agent to measure: {AGENT_HELP}")
     ] = "deterministic",
     base_url: BaseUrlOption = "",
     max_requests: MaxRequestsOption = None,
     max_cost: MaxCostOption = None,
     price: PriceOption = "",
     guardrail: Annotated[
-        str, typer.Option(help="Try it past this one as well: a rung's name, or a submission.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Measure with this guardrail too: a shipped guardrail's name, or a submission.",
+        ),
     ] = "",
-    seed: Annotated[int, typer.Option(help="The scenario's seed.")] = PUBLIC_SEED,
+    seed: SeedOption = PUBLIC_SEED,
     scenario: ScenarioOption = None,
     per_family: Annotated[
-        int, typer.Option(help="Play so many documents of each family, at most.", min=1)
+        int, typer.Option(metavar="N", min=1, help="Play at most N documents of each family.")
     ] = DEFAULT_PER_FAMILY,
     variants: Annotated[
-        int, typer.Option(help="Play so many tasks of each benign operation.", min=0)
+        int, typer.Option(metavar="N", min=0, help="Play N tasks of each benign operation.")
     ] = DEFAULT_VARIANTS,
     out: Annotated[
         Path | None,
         typer.Option(
-            help=f"Write {DATA} and {PAGE} into this directory. What a model answers is kept there "
-            "too, and not asked again."
+            metavar="DIR",
+            help=f"Write {DATA} and {PAGE} to this directory, and keep a model's answers there.",
         ),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ask a model again what it answered before.")
+        bool, typer.Option("--fresh", help="Ignore the answers in --out and ask the model again.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
     unsafe: UnsafeOption = False,
 ) -> None:
-    """Measure how easily strangers' words move an agent, without a guardrail and with one.
+    """Measure how easily injections move an agent, without a guardrail and with one.
 
-    Leads the agent to documents with injections in them, family by family, and counts which it
-    followed, which the guardrail stopped, which it refused and which it ignored. Then plays the
-    benign tasks. Every share has its 95% interval.
+    The agent reads documents with injections, family by family. The command counts which
+    injections the agent followed, the guardrail stopped, the agent refused and the agent ignored.
+    Then it plays the benign tasks. Every share comes with its 95% interval.
 
-    Exit codes: 0 it was measured, 1 the agent or the guardrail broke down, 2 something about the
-    command is wrong, 3 no jail on this machine, 130 interrupted.
+    Exit codes:
 
-    For example `tiltyard probe --guardrail "data flow" --per-family 5 --out probe`, and with a
-    model of your own `tiltyard probe --agent openai:my-model --base-url http://127.0.0.1:8000/v1
-    --guardrail guardrail.py --out probe`.
+    - 0: the measurement is complete.
+    - 1: the agent or the guardrail failed.
+    - 2: the command is wrong.
+    - 3: this machine has no sandbox.
+    - 130: interrupted. With --out, run the same command to continue.
+
+    Example: tiltyard probe --guardrail "data flow" --per-family 5 --out probe
+
+    Example: tiltyard probe --agent openai:my-model --base-url http://127.0.0.1:8000/v1 --out probe
     """
-    goes_on = "; the same command goes on from here" if out is not None else ""
-    with in_one_sentence(f"interrupted{goes_on}"):
+    hint = "" if out is None else "; run the same command to continue"
+    with exit_on_error(f"interrupted{hint}"):
         choice = choose_agent(agent, base_url, max_requests, max_cost, price)
-        rules = load_ruleset("demo-llm" if choice.name == LOCAL else "design-openai")
-        check_agent(choice, rules)
-        choice.check_key()
-        assert rules.model is not None
-        # No budget but the user's own: a probe is not a match.
-        asking = structs.replace(rules.model, requests=choice.max_requests or MOST_REQUESTS)
-        if fresh and out is not None:
-            shutil.rmtree(out / EXCHANGES, ignore_errors=True)
-        record = Record(None if out is None else out / EXCHANGES)
-        calls = rules.model.calls_per_message if choice.traits.metered else MAX_CALLS_A_MESSAGE
-        world = generate(seed) if scenario is None else load_scenario(scenario)
-        try:
-            with (
-                hire(choice, asking, record) as tried,
-                _opened(guardrail, unsafe=unsafe) as (name, make),
-                Bars() as bars,
-            ):
-                found = measure(
-                    tried,
-                    world,
-                    make,
-                    guardrail=name,
-                    per_family=per_family,
-                    variants=variants,
-                    max_calls=calls,
-                    progress=bars,
-                )
-                used = describe_model(tried, asking.requests)
-                found = structs.replace(found, model=used)
-        except (BrokenOffError, AgentGoneError) as error:
-            refuse(f"{error}{goes_on}", BROKEN_OFF)
-        except GuardrailGoneError as error:
-            refuse(f"the guardrail is no more: {error}", BROKEN_OFF)
-        data = msgspec.json.format(msgspec.json.encode(found), indent=1)
+        check_agent(choice, ruleset_for(choice))
+        settings = ProbeSettings(
+            choice, guardrail, seed, scenario, per_family, variants, out, fresh, unsafe
+        )
+        found = _measure(settings, hint)
         if out is not None:
-            write_whole(out / DATA, data + b"\n")
-            write_whole(out / PAGE, page(found).encode())
+            write_probe(found, out)
     if as_json:
-        typer.echo(data.decode())
+        print_json(found)
         return
     console = open_console()
-    _show(console, found)
+    _print_results(console, found)
     if out is not None:
-        say(console, f"written: {out / PAGE} and {DATA} beside it")
+        print_line(console, f"written: {out / PAGE}, {out / DATA}")
 
 
-@contextmanager
-def _opened(wanted: str, *, unsafe: bool) -> Iterator[tuple[str, MakeGuardrail | None]]:
-    """Give a guardrail's name and what makes it, jailed if it is a stranger's."""
-    if not wanted:
-        yield "", None
-        return
-    with tempfile.TemporaryDirectory(prefix="tiltyard-probe-") as name, ExitStack() as stack:
-        scratch = Path(name)
-        scratch.chmod(0o755)  # a guest is another user, and must be able to read it
-        found: Opponent = find_opponent("guardrail", wanted, scratch / "guardrail")
-        if found.submission is not None and not unsafe and probe().level is Level.C:
-            raise NoJailError("this machine cannot confine a stranger's code")
-        guests = GuestSettings(unsafe=unsafe, defense_seconds=_A_DAY)
-        yield found.name, guests.maker_of(found, stack)
+def _measure(settings: ProbeSettings, hint: str) -> Susceptibility:
+    try:
+        with ProgressBars() as bars:
+            return run_probe(settings, bars)
+    except (BrokenOffError, AgentGoneError) as error:
+        refuse(f"{error}{hint}", MATCH_FAILED)
+    except GuardrailGoneError as error:
+        refuse(f"the guardrail failed: {error}", MATCH_FAILED)
+
+
+def _print_results(console: Console, found: Susceptibility) -> None:
+    print_line(console, setting(found))
+    for table in family_tables(found):
+        _print_families(console, table)
+    for table in task_tables(found):
+        print_table(console, table.caption, [one.title for one in table.columns], table.rows)
+    if found.tasks_missing:
+        print_line(console, f"no benign tasks: {found.tasks_missing}")
+    for sentence in warnings(found):
+        print_line(console, sentence)
+    print_line(console, "The page that --out writes explains every column.")
 
 
 def _print_families(console: Console, table: Table) -> None:
-    """Print a table so that it fits a terminal: of what stands aside, the last row is enough."""
+    """Print a table, with the columns in `ASIDE` as one line so that it fits 80 columns."""
     names = [one.title for one in table.columns]
     kept = [at for at, name in enumerate(names) if name not in ASIDE]
     rows = [[row[at] for at in kept] for row in table.rows]
     print_table(console, table.caption, [names[at] for at in kept], rows)
     aside = [f"{name} {table.rows[-1][at]}" for at, name in enumerate(names) if name in ASIDE]
     if aside:
-        say(console, f"among all of these: {', '.join(aside)}")
-
-
-def _show(console: Console, found: Susceptibility) -> None:
-    say(console, setting(found))
-    for table in family_tables(found):
-        _print_families(console, table)
-    for table in task_tables(found):
-        print_table(console, table.caption, [one.title for one in table.columns], table.rows)
-    if found.tasks_missing:
-        say(console, f"no benign tasks: {found.tasks_missing}")
-    for sentence in warnings(found):
-        say(console, sentence)
-    say(console, "What the words mean: `tiltyard probe --out DIR` says so on its page.")
+        print_line(console, f"among all of these: {', '.join(aside)}")

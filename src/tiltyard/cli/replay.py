@@ -1,4 +1,4 @@
-"""`tiltyard replay`: a finding's trace, step by step."""
+"""`tiltyard replay`: step through the trace of a finding."""
 
 import os
 import select
@@ -14,16 +14,11 @@ import typer
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from tiltyard.cli.problems import in_one_sentence
-from tiltyard.cli.screen import (
-    DEFAULT_STORE,
-    LEGEND,
-    StoreOption,
-    open_console,
-    shown,
-    shown_lines,
-    shown_segments,
-)
+from tiltyard.cli.errors import exit_on_error
+from tiltyard.cli.options import DEFAULT_STORE, StoreOption
+from tiltyard.cli.tables import Labelled
+from tiltyard.cli.terminal import LEGEND, open_console, render_segments, safe, safe_lines
+from tiltyard.reporting.breakdown import many
 from tiltyard.reporting.schema import Finding, Report, Segment, Step
 from tiltyard.runs.store import REPORT, Store, StoreError, find_report, load_report
 
@@ -36,27 +31,42 @@ _DECISIONS: Final = {"allow": "green", "deny": "bold red", "confirm": "bold yell
 
 
 def run(
-    finding: Annotated[str, typer.Argument(help="RUN:A3, or A3 of --run or of the newest run.")],
+    finding: Annotated[
+        str,
+        typer.Argument(
+            metavar="FINDING",
+            help="A finding's id, such as A3 (offense) or D1 (defense), of the newest run or of "
+            "--run; or RUN:A3.",
+        ),
+    ],
     *,
     run_wanted: Annotated[
-        str, typer.Option("--run", help="A run id or its first digits, a directory, a report.")
+        str,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="A run id or its first digits, a run's directory, or a report.json.",
+        ),
     ] = "",
-    whole: Annotated[bool, typer.Option("--all", help="Show everything at once.")] = False,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Print the whole trace without stopping.")
+    ] = False,
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
-    """Step through a finding: message, call, decision with its reason, result.
+    """Step through a finding: each message, call, decision and result.
 
-    In colours by author; what strangers wrote and what is secret stands in brackets as well. In a
-    terminal, Enter or n goes on, p goes back and q ends; into a pipe, everything goes at once.
+    Colours show who wrote a text. Text from strangers and protected text also stand in brackets.
+    In a terminal, press Enter or n for the next step, p for the previous one, q to quit. In a pipe,
+    the whole trace is printed.
 
     Example: tiltyard replay 36c0:A3
 
     Example: tiltyard replay A3 --run .tiltyard/runs/36c0aed0a5fd25e4 --all
     """
     named, _, name = finding.rpartition(":")
-    with in_one_sentence():
+    with exit_on_error():
         if named and run_wanted:
-            raise StoreError(f"the run is named in {finding!r} and by --run; name it once")
+            raise StoreError(f"{finding!r} and --run both name a run; name it once")
         kept = Store(store)
         report = load_report(find_report(named or run_wanted or _newest(kept), kept))
         found = _find(report, name)
@@ -72,7 +82,7 @@ def run(
 def _newest(store: Store) -> str:
     for directory, _ in store.all():
         return str(directory / REPORT)
-    raise StoreError(f"there are no finished runs in {store.root}; name one with --run")
+    raise StoreError(f"no finished runs in {store.root}; name a run with --run")
 
 
 def _find(report: Report, name: str) -> Finding:
@@ -83,7 +93,7 @@ def _find(report: Report, name: str) -> Finding:
             return finding
     if report.restricted:
         raise StoreError(
-            f"run {report.run_id} is an official one: its findings are the organizer's to see"
+            f"run {report.run_id} is an official run, and only its organizer may see the findings"
         )
     if not found:
         raise StoreError(f"run {report.run_id} has no findings to replay")
@@ -98,57 +108,57 @@ def _find(report: Report, name: str) -> Finding:
 def _head(report: Report, finding: Finding) -> RenderableType:
     way = f"{finding.source} to {finding.sink}, {finding.target}, {finding.route}"
     lines = [
-        f"run {report.run_id}  finding {finding.id}  {finding.points} points",
+        f"run {report.run_id}  finding {finding.id}  {many(finding.points, 'point', 'points')}",
         f"{way}; {finding.counterfactual}",
     ]
     return Group(
-        Text(shown(f"{finding.predicate} (severity {finding.severity})"), "bold"),
-        *(Text(shown(line), "dim") for line in lines),
+        Text(safe(f"{finding.predicate} (severity {finding.severity})"), "bold"),
+        *(Text(safe(line), "dim") for line in lines),
         Text(LEGEND, "dim"),
     )
 
 
 def _stops(finding: Finding) -> Iterator[RenderableType]:
-    """Yield a finding in the pieces that a reader stops at."""
+    """Yield a finding step by step: a message, a call or an answer."""
     for turn, message in enumerate(finding.chain):
-        said = shown_segments([Segment(message, "user")])
+        said = render_segments([Segment(message, "user")])
         yield _block(f"message {turn + 1} of {len(finding.chain)}", [("user", said)])
         for step in finding.steps:
             if step.turn == turn:
                 yield _call(step)
         if turn < len(finding.answers):
-            yield _block("answer", [("agent", Text(shown_lines(finding.answers[turn])))])
+            yield _block("answer", [("agent", Text(safe_lines(finding.answers[turn])))])
 
 
 def _call(step: Step) -> RenderableType:
-    rows = [(name, shown_segments(segments)) for name, segments in step.args.items()]
+    rows = [(name, render_segments(segments)) for name, segments in step.args.items()]
     if step.because:
         calls = ", ".join(f"{index}" for index in step.because)
-        rows.append(("ordered by", Text(f"what call {calls} delivered, not the user")))
-    reason = f": {shown(step.reason)}" if step.reason else ""
+        rows.append(("ordered by", Text(f"the result of call {calls}, not the user")))
+    reason = f": {safe(step.reason)}" if step.reason else ""
     style = _DECISIONS.get(step.decision, "bold")
-    rows.append(("decision", Text.assemble((shown(step.decision), style), reason)))
+    rows.append(("decision", Text.assemble((safe(step.decision), style), reason)))
     if step.ok:
-        rows.append(("result", shown_segments(step.output)))
+        rows.append(("result", render_segments(step.output)))
     elif step.error:
-        rows.append(("result", Text(f"none: {shown(step.error)}")))
-    rows += (("effect", Text(shown(effect), "bold")) for effect in step.effects)
-    marks = ["SINK: this completes it"] if step.is_sink else []
+        rows.append(("result", Text(f"none: {safe(step.error)}")))
+    rows += (("effect", Text(safe(effect), "bold")) for effect in step.effects)
+    marks = ["SINK: this call completes the finding"] if step.is_sink else []
     marks += ["on the way from source to sink"] if step.on_path and not step.is_sink else []
     return _block(f"call {step.index}  {step.tool}", rows, *marks)
 
 
 def _block(title: str, rows: Sequence[tuple[str, Text]], *marks: str) -> RenderableType:
-    head = Text.assemble("\n", (shown(title), "bold"))
+    head = Text.assemble("\n", (safe(title), "bold"))
     if marks:
         head.append(f"   <= {'; '.join(marks)}", "bold red" if "SINK" in marks[0] else "yellow")
-    width = max([10, *(len(shown(name)) for name, _ in rows)])
+    width = max([10, *(len(safe(name)) for name, _ in rows)])
     lines: list[RenderableType] = [head]
     for name, text in rows:
-        lead = Text(f"{shown(name):{width}}  ", "dim")
+        lead = Text(f"  {safe(name):{width}}  ", "dim")
         for line in text.split("\n", allow_blank=True):
-            lines.append(Text.assemble("  ", lead, line))
-            lead = Text(" " * (width + 2))
+            lines.append(Labelled(lead, line))
+            lead = Text(" " * (width + 4))
     return Group(*lines)
 
 
@@ -171,7 +181,7 @@ def _step_through(console: Console, head: RenderableType, stops: Sequence[Render
 
 @contextmanager
 def _keys() -> Iterator[Callable[[], str]]:
-    """Give keys as they are pressed. None is lost, however fast they come."""
+    """Yield a function that waits for the next key. Keys that come together are not lost."""
     terminal = sys.stdin.fileno()
 
     def next_key() -> str:

@@ -1,4 +1,4 @@
-"""`tiltyard report`: a run's page, written again."""
+"""`tiltyard report`: write a run's HTML page again."""
 
 import json
 import webbrowser
@@ -7,13 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tiltyard.cli.problems import WRONG_USE, in_one_sentence, refuse
-from tiltyard.cli.screen import (
-    DEFAULT_STORE,
-    RunArgument,
-    StoreOption,
-    shown,
-)
+from tiltyard.cli.errors import exit_on_error, refuse
+from tiltyard.cli.options import DEFAULT_STORE, RUN_ARGUMENT, StoreOption
+from tiltyard.cli.terminal import safe
 from tiltyard.foundation.files import write_whole
 from tiltyard.reporting.schema import json_schema
 from tiltyard.runs.store import PAGE, Store, find_report, load_report
@@ -21,17 +17,18 @@ from tiltyard.runs.store import PAGE, Store, find_report, load_report
 
 def run(
     *,
-    wanted: Annotated[str, RunArgument.__metadata__[0]] = "",
+    wanted: Annotated[str, RUN_ARGUMENT] = "",
     out: Annotated[
-        Path | None, typer.Option(help="The file to write, instead of the run's own.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write to this file instead of the run's report.html."),
     ] = None,
-    show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of reports, and nothing else.")
+        bool, typer.Option("--schema", help="Print the JSON Schema of reports and exit.")
     ] = False,
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
-    """Write a run's HTML page again from its report.
+    """Write a run's HTML page again from its report.json, and print the page's path.
 
     Example: tiltyard report 36c0 --out page.html --open
 
@@ -41,19 +38,18 @@ def run(
         typer.echo(json.dumps(json_schema(), indent=1))
         return
     if not wanted:
-        refuse("name a run, as `tiltyard history` lists them, or ask for --schema", WRONG_USE)
-    # Only here: the page brings its plots along, and no other command needs them.
+        refuse("name a run, as listed by `tiltyard history`, or pass --schema")
+    # Imported here, because the page's plots are slow to import and no other command needs them.
     from tiltyard.reporting.html import render  # noqa: PLC0415
 
-    with in_one_sentence():
+    with exit_on_error():
         path = find_report(wanted, Store(store))
         page = render(load_report(path))
     target = path.with_name(PAGE) if out is None else out
     try:
         write_whole(target, page.encode())
     except OSError as error:
-        why = f"{target} cannot be written: {error.strerror}"
-        refuse(f"{why}. Name another file with --out.", WRONG_USE)
-    typer.echo(shown(target))
+        refuse(f"cannot write {target}: {error.strerror}. Name another file with --out.")
+    typer.echo(safe(target))
     if show and not webbrowser.open(target.resolve().as_uri()):
-        refuse("there is no browser to open it with: set BROWSER, or open it yourself", WRONG_USE)
+        refuse("no browser found: set BROWSER, or open the page yourself")

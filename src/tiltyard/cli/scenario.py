@@ -1,70 +1,79 @@
-"""`tiltyard scenario`: worlds as directories."""
+"""`tiltyard scenario`: scenarios as directories of fixtures."""
 
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from tiltyard.cli.errors import exit_on_error, refuse
+from tiltyard.cli.terminal import safe
+from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.world import generate as generator
-from tiltyard.world.fixtures import FixturesError, load_scenario, write_scenario
+from tiltyard.world.fixtures import load_scenario, write_scenario
 from tiltyard.world.scenario import Scenario
 
 MAX_DOCUMENTS: Final = 100_000
 MAX_FILES: Final = 20_000
 
-app = typer.Typer(help="Generate and inspect scenarios.", no_args_is_help=True)
+app = typer.Typer(
+    help="Generate and inspect scenarios.", no_args_is_help=True, rich_markup_mode="markdown"
+)
 
 
 @app.command()
 def generate(
     *,
-    out: Annotated[Path, typer.Option(help="The directory to write, new or empty.")],
-    seed: Annotated[int, typer.Option(help="Another seed is another world.")] = 123,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The directory to write. It must be new or empty.")
+    ],
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Each seed gives a different scenario.")
+    ] = PUBLIC_SEED,
     pages: Annotated[
-        int, typer.Option(help="How many web pages.", max=MAX_DOCUMENTS)
+        int, typer.Option(metavar="N", help="How many web pages.", max=MAX_DOCUMENTS)
     ] = generator.DEFAULT_PAGES,
     mails: Annotated[
-        int, typer.Option(help="How many messages.", max=MAX_DOCUMENTS)
+        int, typer.Option(metavar="N", help="How many mails.", max=MAX_DOCUMENTS)
     ] = generator.DEFAULT_MAILS,
     files: Annotated[
-        int, typer.Option(help="How many files.", max=MAX_FILES)
+        int, typer.Option(metavar="N", help="How many files.", max=MAX_FILES)
     ] = generator.DEFAULT_FILES,
-    overwrite: Annotated[bool, typer.Option(help="Replace a scenario that is there.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace a scenario in that directory.")] = False,
 ) -> None:
-    """Write a whole world in the fixtures layout.
+    """Generate a scenario from a seed and write it as a directory of fixtures.
+
+    To play in such a directory, pass it to `tiltyard evaluate` or `tiltyard probe` as --scenario.
 
     Example: tiltyard scenario generate --seed 7 --pages 20000 --out my-world
     """
-    try:
-        scenario = generator.generate(seed, pages=pages, mails=mails, files=files)
+    with exit_on_error():
+        try:
+            scenario = generator.generate(seed, pages=pages, mails=mails, files=files)
+        except ValueError as error:
+            refuse(str(error))
         write_scenario(scenario, out, overwrite=overwrite)
-    except (FixturesError, ValueError) as error:
-        typer.echo(f"tiltyard: {error}", err=True)
-        raise typer.Exit(2) from None
-    typer.echo(f"{out}: {_summary(scenario)}")
+    typer.echo(f"{safe(out)}: {_summary(scenario)}")
 
 
 @app.command()
 def show(
-    directory: Annotated[Path, typer.Argument(help="A directory in the fixtures layout.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of fixtures.")],
 ) -> None:
-    """Check a fixtures directory and say what is in it.
+    """Check a directory of fixtures and print what it contains.
 
     Example: tiltyard scenario show fixtures
     """
-    try:
+    with exit_on_error():
         scenario = load_scenario(directory)
-    except FixturesError as error:
-        typer.echo(f"tiltyard: {error}", err=True)
-        raise typer.Exit(2) from None
-    typer.echo(f"{directory}: {_summary(scenario)}")
+    typer.echo(f"{safe(directory)}: {_summary(scenario)}")
 
 
 def _summary(scenario: Scenario) -> str:
     mails = sum(map(len, scenario.folders.values()))
     live = sum(planted.live for planted in scenario.labels.planted)
+    look_alikes = len(scenario.labels.planted) - live
     return (
         f"{len(scenario.pages)} pages, {mails} mails, {len(scenario.files)} files, "
-        f"{len(scenario.labels.protected)} protected, {live} injections and "
-        f"{len(scenario.labels.planted) - live} look-alikes, digest {scenario.digest[:16]}"
+        f"{len(scenario.labels.protected)} protected,\n"
+        f"  {live} injections and {look_alikes} look-alikes, digest {scenario.digest[:16]}"
     )

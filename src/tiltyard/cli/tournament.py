@@ -1,21 +1,28 @@
-"""`tiltyard tournament`: every attack against every guardrail."""
+"""`tiltyard tournament`: play every attack against every guardrail."""
 
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from tiltyard.cli.agents import find_deterministic_ruleset
-from tiltyard.cli.bars import Bars
-from tiltyard.cli.evaluate import Budget
-from tiltyard.cli.problems import in_one_sentence
-from tiltyard.cli.screen import UnsafeOption, number, open_console, shown
-from tiltyard.cli.showing import escaped, print_table, say
+from tiltyard.cli.agent_options import find_deterministic_ruleset
+from tiltyard.cli.errors import exit_on_error
+from tiltyard.cli.options import (
+    Budget,
+    BudgetOption,
+    JsonOption,
+    MarkdownOption,
+    RulesetOption,
+    SeedOption,
+    UnsafeOption,
+)
+from tiltyard.cli.progress import ProgressBars
+from tiltyard.cli.tables import escape_markdown, print_line, print_table
+from tiltyard.cli.terminal import format_number, open_console, print_json, safe
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.matches.tournament import Pairing, Tournament, TournamentSettings, enter, hold
 from tiltyard.studies.calibration_tables import table
@@ -25,56 +32,62 @@ def run(
     entrants: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="DIR...",
-            help="Submissions, directories of submissions, or names of rungs.",
+            metavar="ENTRANT",
+            help="Submissions, directories of submissions, or names of shipped attacks and "
+            "guardrails.",
             show_default=False,
         ),
     ] = None,
     *,
     whole_ladder: Annotated[
-        bool, typer.Option("--ladder", help="All shipped attacks and guardrails as well.")
+        bool, typer.Option("--ladder", help="Add all shipped attacks and guardrails.")
     ] = False,
-    budget: Annotated[Budget, typer.Option(help="How many steps: see the ruleset.")] = Budget.QUICK,
-    seed: Annotated[int, typer.Option(help="The scenario's seed.")] = PUBLIC_SEED,
-    ruleset: Annotated[str, typer.Option(help="A ruleset's name, or a .toml file.")] = "design",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    budget: BudgetOption = Budget.QUICK,
+    seed: SeedOption = PUBLIC_SEED,
+    ruleset: RulesetOption = "design",
+    as_json: JsonOption = False,
+    as_markdown: MarkdownOption = False,
     unsafe: UnsafeOption = False,
 ) -> None:
-    """Play every attack against every guardrail, and show what each made of each.
+    """Play every attack against every guardrail, and print the scores as a matrix.
 
-    A submission with both enters both. A pair that fails has its reason in the matrix and stops
-    nobody else. With the quick budget unless you ask for the official one.
+    A submission with an attack and a guardrail enters both. If a pair fails, the matrix shows the
+    reason and the other pairs play on. The command writes no file.
 
-    Exit codes: 0 something was played, 1 every pair failed, 2 something about the command or an
-    entrant is wrong, 3 no jail on this machine, 130 interrupted.
+    Exit codes:
+
+    - 0: at least one pair has a score.
+    - 1: every pair failed.
+    - 2: the command or an entrant is wrong.
+    - 3: this machine has no sandbox.
+    - 130: interrupted.
 
     Example: tiltyard tournament submissions/ "data flow" cartographer --budget quick
     """
     with (
-        in_one_sentence("interrupted; a tournament begins anew"),
+        exit_on_error("interrupted; run the command again to start over"),
         tempfile.TemporaryDirectory(prefix="tiltyard-tournament-") as name,
-        Bars() as bars,
+        ProgressBars() as bars,
     ):
         scratch = Path(name)
-        scratch.chmod(0o755)  # a guest is another user, and must be able to read it
+        scratch.chmod(0o755)  # a guest runs as another user, who must be able to read it
         rules = find_deterministic_ruleset(ruleset)
         settings = TournamentSettings(rules, budget.value, seed, unsafe)
         entered = enter(entrants or [], scratch, whole_ladder=whole_ladder)
         done = hold(entered, settings, bars)
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(done), indent=1).decode())
+        print_json(done)
     elif as_markdown:
         typer.echo("\n".join(_markdown(done)))
     else:
-        _show(open_console(), done)
+        _print_matrix(open_console(), done)
     if all(pairing.score is None for pairing in done.pairings):
         raise typer.Exit(1)
 
 
 def _title(done: Tournament) -> str:
     return (
-        f"Attack scores (raw points): ruleset {done.ruleset}, {done.budget} budget, "
+        f"Offense scores (raw points): ruleset {done.ruleset}, {done.budget} budget, "
         f"seed {done.seed}, isolation level {done.level}"
     )
 
@@ -86,18 +99,18 @@ def _head(done: Tournament) -> list[str]:
 def _matrix(done: Tournament) -> Iterator[tuple[str, list[Pairing], str]]:
     width = len(done.guardrails)
     for at, attack in enumerate(done.attacks):
-        total = f"{number(attack.score)} ({attack.raw})"
+        total = f"{format_number(attack.score)} ({attack.raw})"
         yield attack.name, list(done.pairings[at * width : (at + 1) * width]), total
 
 
 def _cell(pairing: Pairing) -> str:
     if pairing.failure:
         return f"failed ({pairing.failure})"
-    return f"{number(pairing.score)} ({pairing.raw})"
+    return f"{format_number(pairing.score)} ({pairing.raw})"
 
 
-def _let(done: Tournament) -> list[str]:
-    let = [f"{number(guardrail.score)} ({guardrail.raw})" for guardrail in done.guardrails]
+def _let_through(done: Tournament) -> list[str]:
+    let = [f"{format_number(guardrail.score)} ({guardrail.raw})" for guardrail in done.guardrails]
     return ["let through", *let, ""]
 
 
@@ -111,29 +124,29 @@ def _failures(done: Tournament) -> Iterator[str]:
         yield f"{refused.name} was refused: {refused.reason}"
 
 
-def _show(console: Console, done: Tournament) -> None:
+def _print_matrix(console: Console, done: Tournament) -> None:
     rows: list[list[str | Text]] = [
-        [name, *(_coloured(pairing) for pairing in pairings), total]
+        [name, *(_coloured_cell(pairing) for pairing in pairings), total]
         for name, pairings, total in _matrix(done)
     ]
-    print_table(console, _title(done), _head(done), [*rows, _let(done)])
+    print_table(console, _title(done), _head(done), [*rows, _let_through(done)])
     for failure in _failures(done):
-        say(console, failure)
+        print_line(console, failure)
 
 
-def _coloured(pairing: Pairing) -> Text:
-    return Text(shown(_cell(pairing)), "bold red" if pairing.failure else "")
+def _coloured_cell(pairing: Pairing) -> Text:
+    return Text(safe(_cell(pairing)), "bold red" if pairing.failure else "")
 
 
 def _markdown(done: Tournament) -> Iterator[str]:
-    yield from ("# Tournament", "", escaped(_title(done)), "")
+    yield from ("# Tournament", "", escape_markdown(_title(done)), "")
     rows = [
         [name, *(_cell(pairing) for pairing in pairings), total]
         for name, pairings, total in _matrix(done)
     ]
-    head = [*map(escaped, _head(done))]
-    yield from table(head, [[*map(escaped, row)] for row in [*rows, _let(done)]])
+    head = [*map(escape_markdown, _head(done))]
+    yield from table(head, [[*map(escape_markdown, row)] for row in [*rows, _let_through(done)]])
     failures = [*_failures(done)]
     if failures:
         yield ""
-        yield from (f"- {escaped(failure)}" for failure in failures)
+        yield from (f"- {escape_markdown(failure)}" for failure in failures)

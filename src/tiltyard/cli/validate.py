@@ -1,72 +1,76 @@
-"""`tiltyard validate`: what would be refused, before a match is played."""
+"""`tiltyard validate`: check a submission before a match."""
 
-from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
-from tiltyard.cli.problems import in_one_sentence
-from tiltyard.cli.screen import UnsafeOption, open_console, shown, waiting
-from tiltyard.contracts.tracks import Part
+from tiltyard.cli.errors import exit_on_error
+from tiltyard.cli.options import SubmissionArgument, UnsafeOption, complete_track, parse_track
+from tiltyard.cli.tables import Labelled
+from tiltyard.cli.terminal import open_console, safe, spinner
+from tiltyard.contracts.tracks import PART_OF
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.studies.validation import Validation, validate
 
 
-class Side(StrEnum):
-    """A track, or as an alias the part of a submission that plays in it."""
-
-    OFFENSE = "offense"
-    DEFENSE = "defense"
-    ATTACK = "attack"
-    GUARDRAIL = "guardrail"
-
-    @property
-    def part(self) -> Part:
-        return "attack" if self in (Side.OFFENSE, Side.ATTACK) else "guardrail"
-
-
 def run(
-    submission: Annotated[Path, typer.Argument(help="A directory, a .zip or a .py file.")],
+    submission: SubmissionArgument,
     *,
     track: Annotated[
-        Side | None,
-        typer.Option(help="Look at this track alone, and miss it if it is not there."),
+        str | None,
+        typer.Option(
+            autocompletion=complete_track,
+            metavar="offense|defense",
+            help="Check this track only, and fail if the submission does not have it.",
+        ),
     ] = None,
     unsafe: UnsafeOption = False,
 ) -> None:
-    """Say in seconds what of a submission would be refused, with file and line.
+    """Check in seconds whether a match would accept a submission.
 
-    It is opened as a match opens it, its classes are made in the jail, the guardrail decides about
-    a few calls and the attack runs for a few steps. Ends with 0 when nothing would be refused, with
-    1 when something would, and with 3 when there is no jail here to try it in.
+    The command opens the submission as a match does and creates its classes in the sandbox. The
+    guardrail decides about a few calls, and the attack runs for a few steps. Every problem is
+    printed with its file and line. Nothing is written.
+
+    Exit codes:
+
+    - 0: a match accepts the submission.
+    - 1: a match refuses it.
+    - 3: this machine has no sandbox.
 
     Example: tiltyard validate my-submission
 
     Example: tiltyard validate attack.py --track offense
     """
-    parts = () if track is None else (track.part,)
+    parts = () if track is None else (PART_OF[parse_track(track)],)
     with (
-        in_one_sentence(),
-        waiting("trying it out in the jail"),
+        exit_on_error(),
+        spinner("checking the submission in the sandbox"),
         TemporaryDirectory(prefix="tiltyard-validate-") as scratch,
     ):
         into = Path(scratch) / "submission"
         done = validate(submission, into, load_ruleset(), parts=parts, unsafe=unsafe)
-    _show(done)
+    _print_result(done)
     if done.problems:
         raise typer.Exit(1)
 
 
-def _show(done: Validation) -> None:
+def _print_result(done: Validation) -> None:
     console = open_console()
     for passed in done.passed:
-        console.print(Text.assemble(("ok       ", "green"), shown(passed)))
+        _print_labelled(console, Text("ok", "green"), passed)
     for note in done.notes:
-        console.print(Text.assemble(("note     ", "yellow"), shown(note)))
+        _print_labelled(console, Text("note", "yellow"), note)
     for problem in done.problems:
-        console.print(Text.assemble(("refused  ", "bold red"), shown(problem)))
+        _print_labelled(console, Text("refused", "bold red"), str(problem))
     if not done.problems:
-        console.print("Nothing would be refused.")
+        console.print("A match accepts this submission.")
+
+
+def _print_labelled(console: Console, label: Text, text: str) -> None:
+    label.pad_right(len("refused  ") - len(label))
+    console.print(Labelled(label, Text(safe(text))))

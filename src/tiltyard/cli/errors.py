@@ -1,4 +1,4 @@
-"""How a command says that it will not go on."""
+"""How a command ends when something is wrong: one sentence on stderr, and an exit code."""
 
 import errno
 import signal
@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 import typer
 
 from tiltyard.agents.choice import AgentChoiceError
-from tiltyard.cli.screen import shown
+from tiltyard.cli.terminal import safe
 from tiltyard.isolation.host.limits import JailError, NoJailError
 from tiltyard.matches.opponents import OpponentError
 from tiltyard.matches.tournament import TournamentError
@@ -21,22 +21,24 @@ from tiltyard.standings.leaderboard import DisqualificationError
 from tiltyard.standings.report_set import FieldError
 from tiltyard.studies.susceptibility import SusceptibilityError
 from tiltyard.submissions import SubmissionError
+from tiltyard.submissions.starter import StarterError
 from tiltyard.world.fixtures import FixturesError
 
+MATCH_FAILED: Final = 1
 WRONG_USE: Final = 2
-NO_JAIL: Final = 3
+NO_SANDBOX: Final = 3
 INTERRUPTED: Final = 130
 
 
-def refuse(sentence: str, code: int) -> NoReturn:
-    """Say what is wrong and what to do, and end with a code."""
-    typer.echo(shown(sentence), err=True)
+def refuse(sentence: str, code: int = WRONG_USE) -> NoReturn:
+    """Print what is wrong and what to do, and exit with `code`."""
+    typer.echo(safe(sentence), err=True)
     raise typer.Exit(code) from None
 
 
 @contextmanager
-def in_one_sentence(when_interrupted: str = "interrupted") -> Iterator[None]:
-    """Tell of all that a user can get wrong, or wish, in one sentence, and end with its code."""
+def exit_on_error(when_interrupted: str = "interrupted") -> Iterator[None]:
+    """Turn every error that a user can cause into one sentence and an exit code."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
@@ -44,17 +46,17 @@ def in_one_sentence(when_interrupted: str = "interrupted") -> Iterator[None]:
         refuse(when_interrupted, INTERRUPTED)
     except (JailError, NoJailError) as error:
         refuse(
-            f"{error}. `tiltyard doctor` says what is missing; for code of your own there is "
-            "--unsafe-no-sandbox.",
-            NO_JAIL,
+            f"{error}. Run `tiltyard doctor` to see what is missing, or pass --unsafe-no-sandbox "
+            "if you trust the code.",
+            NO_SANDBOX,
         )
     except _WRONG as error:
-        refuse(str(error), WRONG_USE)
+        refuse(str(error))
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            refuse("the disk is full; make room, and the same command goes on from here", WRONG_USE)
+            refuse("the disk is full; free some space and run the same command to continue")
         where = f"{error.filename}: " if error.filename else ""
-        refuse(f"{where}{error.strerror or error}", WRONG_USE)
+        refuse(f"{where}{error.strerror or error}")
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -68,6 +70,7 @@ _WRONG: Final = (
     OpponentError,
     ReportError,
     RulesetError,
+    StarterError,
     StoreError,
     SubmissionError,
     SusceptibilityError,

@@ -1,4 +1,4 @@
-"""`evaluate --agent` and `replay-match`, as a user has them: a model behind a loopback address."""
+"""`tiltyard evaluate --agent` and `tiltyard replay-match`, with a model on a loopback address."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a submission and rules into the present directory, and have no key."""
+    """Write a submission and rules into the current directory, and unset the API key."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     place = tmp_path / "mine"
     place.mkdir()
@@ -125,10 +125,7 @@ def exchanges(run: Path) -> list[Path]:
     return [path for path in found if path.name != "manifest.json"]
 
 
-# A match ------------------------------------------------------------------------------------
-
-
-def test_a_match_is_played_kept_and_told(play: Play, server: ModelServer) -> None:
+def test_a_match_is_played_stored_and_reported(play: Play, server: ModelServer) -> None:
     run, report = run_of(play(server))
     part = offense_of(report)
     assert part.findings_by_predicate == {"DESTRUCTIVE_WRITE": 1, "EXFILTRATION": 1}
@@ -141,7 +138,7 @@ def test_a_match_is_played_kept_and_told(play: Play, server: ModelServer) -> Non
     assert part.unverified == ()
     assert part.inconsistent == 0
     assert "the model was asked at an address of your own" in report.not_comparable_because
-    # What is finished is not asked again, unless it is wished.
+    # A finished run is not played again without --fresh.
     assert run_of(play(server))[1] == report
     assert server.requests == REQUESTS
     again = run_of(play(server, "--fresh"))[1]
@@ -149,9 +146,7 @@ def test_a_match_is_played_kept_and_told(play: Play, server: ModelServer) -> Non
     assert again.digest == report.digest
 
 
-def test_a_ruleset_that_names_a_model_is_played_with_it(
-    tiltyard: Command, mine: Path, server: ModelServer
-) -> None:
+def test_a_ruleset_can_choose_the_model(tiltyard: Command, mine: Path, server: ModelServer) -> None:
     done = tiltyard("evaluate", mine, "--ruleset", "small.toml", "--base-url", server.url, "--json")
     _, report = run_of(done)
     assert report.setting.agent == "openai:test"
@@ -169,7 +164,7 @@ class Guardrail:
 """
 
 
-def test_somebody_elses_guardrail_stands_against_a_model_too(
+def test_another_guardrail_can_be_the_opponent(
     play: Play, tiltyard: Command, tmp_path: Path, server: ModelServer
 ) -> None:
     theirs = tmp_path / "theirs"
@@ -178,14 +173,14 @@ def test_somebody_elses_guardrail_stands_against_a_model_too(
     run, report = run_of(play(server, "--opponent", theirs))
     assert not report.failures
     assert offense_of(report).findings_by_predicate == {"DESTRUCTIVE_WRITE": 1}
-    # The leak was denied, so there was nothing to confirm.
+    # The guardrail denied the leak, so the judge had nothing to confirm.
     assert server.requests == REQUESTS - EACH[0]
     shutil.rmtree(theirs)
     done = tiltyard("replay-match", run)
     assert done.exit_code == 0, done.output
 
 
-def test_an_official_run_is_replayed_by_its_organizer(
+def test_only_the_organizer_can_replay_an_official_run(
     play: Play, tiltyard: Command, refusal: Refusal, tmp_path: Path, server: ModelServer
 ) -> None:
     assert tiltyard("key", "organizer.key").exit_code == 0
@@ -197,13 +192,10 @@ def test_an_official_run_is_replayed_by_its_organizer(
     assert "--key" in refusal("replay-match", run)
     done = tiltyard("replay-match", run, "--key", "organizer.key")
     assert done.exit_code == 0, done.output
-    # What a model read in a hidden world stays with the organizer.
+    # Only the organizer keeps what a model read in an official scenario.
     assert not (run / "exchanges").exists()
     shutil.rmtree(run / "full")
     assert "no record" in refusal("replay-match", run, "--key", "organizer.key")
-
-
-# The key ------------------------------------------------------------------------------------
 
 
 def _contents(root: Path) -> Iterator[bytes]:
@@ -214,7 +206,7 @@ def _contents(root: Path) -> Iterator[bytes]:
 
 
 class Telling(Gullible):
-    """A model whose server repeats the key in whatever it says."""
+    """A model whose server repeats the key in every answer."""
 
     def __init__(self, words: str) -> None:
         super().__init__()
@@ -227,7 +219,7 @@ class Telling(Gullible):
 
 
 @pytest.mark.parametrize("breaks_off", [False, True])
-def test_the_key_is_in_no_file_and_on_no_screen(
+def test_the_api_key_is_never_written_or_printed(
     play: Play,
     tiltyard: Command,
     tmp_path: Path,
@@ -250,7 +242,7 @@ def test_the_key_is_in_no_file_and_on_no_screen(
     assert not any(KEY.encode() in content for content in _contents(tmp_path))
 
 
-def test_an_address_with_a_secret_in_it_is_refused(
+def test_an_address_that_contains_a_secret_is_refused(
     refusal: Refusal, mine: Path, tmp_path: Path
 ) -> None:
     for url in (
@@ -267,10 +259,10 @@ def test_an_address_with_a_secret_in_it_is_refused(
     )
 
 
-def test_an_address_from_the_environment_is_told_as_any_other(
+def test_an_address_from_the_environment_is_reported(
     tiltyard: Command, refusal: Refusal, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a run with anybody's model would look comparable."""
+    """Otherwise a run with any model would look comparable."""
     asked = "evaluate", mine, "--ruleset", "small.toml", "--json"
     with ModelServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -281,11 +273,8 @@ def test_an_address_from_the_environment_is_told_as_any_other(
     assert "OPENAI_API_KEY" in refusal(*asked, "--fresh")
 
 
-# Ceilings -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("most", [1, 2, 7, 12, 16, REQUESTS, 40])
-def test_a_ceiling_in_requests_is_kept(play: Play, tiltyard: Command, most: int) -> None:
+def test_max_requests_is_respected(play: Play, tiltyard: Command, most: int) -> None:
     with ModelServer() as server:
         run, report = run_of(play(server, "--max-requests", most))
     part = offense_of(report)
@@ -304,11 +293,11 @@ def test_a_ceiling_in_requests_is_kept(play: Play, tiltyard: Command, most: int)
         assert any("could not be verified" in note for note in report.notes)
     if not heard:
         assert part.score == 0
-    # And played again without a server, it runs out where it did.
+    # Replayed without a server, it runs out of requests at the same point.
     assert tiltyard("replay-match", run).exit_code == 0
 
 
-def test_a_ceiling_in_money_is_kept(play: Play, tiltyard: Command) -> None:
+def test_max_cost_is_respected(play: Play, tiltyard: Command) -> None:
     """At a hundred dollars for a million tokens, a request costs about twenty cents."""
     price = 100 * (2_000 + 20) / 1_000_000
     with ModelServer(Gullible(usage=(2_000, 20))) as server:
@@ -323,7 +312,7 @@ def test_a_ceiling_in_money_is_kept(play: Play, tiltyard: Command) -> None:
     assert tiltyard("replay-match", run).exit_code == 0
 
 
-def test_a_model_that_does_not_say_what_it_took_has_a_ceiling_too(play: Play) -> None:
+def test_max_cost_holds_for_a_model_that_reports_no_tokens(play: Play) -> None:
     with ModelServer(Gullible(usage=None)) as server:
         _, report = run_of(play(server, "--max-cost", 5, "--price", "100,100"))
     assert 2 < server.requests < REQUESTS
@@ -331,7 +320,7 @@ def test_a_model_that_does_not_say_what_it_took_has_a_ceiling_too(play: Play) ->
 
 
 @pytest.mark.parametrize("cost", [0, 0.000001, 0.1])
-def test_a_ceiling_below_the_first_request_is_told(play: Play, cost: float) -> None:
+def test_max_cost_below_the_first_request_fails_the_match(play: Play, cost: float) -> None:
     with ModelServer() as server:
         done = play(server, "--max-cost", cost, "--price", "100,100")
     _, report = run_of(done, code=1)
@@ -340,9 +329,7 @@ def test_a_ceiling_below_the_first_request_is_told(play: Play, cost: float) -> N
     assert server.requests == 0
 
 
-def test_ceilings_that_are_none_are_refused(
-    refusal: Refusal, mine: Path, server: ModelServer
-) -> None:
+def test_invalid_limits_are_refused(refusal: Refusal, mine: Path, server: ModelServer) -> None:
     def say(*more: object) -> str:
         return refusal(*command(server, *more))
 
@@ -355,7 +342,7 @@ def test_ceilings_that_are_none_are_refused(
     assert server.requests == 0
 
 
-def test_a_ceiling_is_for_all_seeds_of_a_key_together(
+def test_limits_cover_all_seeds_of_a_key_together(
     play: Play, tiltyard: Command, tmp_path: Path, server: ModelServer
 ) -> None:
     assert tiltyard("key", "organizer.key").exit_code == 0
@@ -365,17 +352,14 @@ def test_a_ceiling_is_for_all_seeds_of_a_key_together(
     assert 10 < server.requests <= 21
 
 
-# Replay -------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def recorded(play: Play) -> Path:
-    """Return the run of a match whose server is no more."""
+    """Return the run of a match whose server has stopped."""
     with ModelServer() as server:
         return run_of(play(server))[0].absolute()
 
 
-def test_a_run_is_replayed_with_no_server_wherever_it_lies(
+def test_a_run_is_replayed_without_a_server_from_any_directory(
     tiltyard: Command, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digest = load_report(recorded / REPORT).digest
@@ -392,7 +376,7 @@ def test_a_run_is_replayed_with_no_server_wherever_it_lies(
     assert before == {path: path.read_bytes() for path in recorded.rglob("*") if path.is_file()}
 
 
-def test_a_record_that_was_tampered_with_is_told(tiltyard: Command, recorded: Path) -> None:
+def test_a_tampered_record_is_reported(tiltyard: Command, recorded: Path) -> None:
     def replayed() -> str:
         done = tiltyard("replay-match", recorded)
         assert done.exit_code == 1, done.output
@@ -419,7 +403,7 @@ def test_a_record_that_was_tampered_with_is_told(tiltyard: Command, recorded: Pa
     assert tiltyard("replay-match", recorded).exit_code == 0
 
 
-def test_a_report_that_was_doctored_is_told(tiltyard: Command, recorded: Path) -> None:
+def test_a_changed_report_is_reported(tiltyard: Command, recorded: Path) -> None:
     path = recorded / REPORT
     report = load_report(path)
     part = offense_of(report)
@@ -433,19 +417,16 @@ def test_a_report_that_was_doctored_is_told(tiltyard: Command, recorded: Path) -
         path.write_bytes(write_report(doctored))
         done = tiltyard("replay-match", recorded)
         assert done.exit_code == 1, name
-        assert f"offense.{next(iter(better))} is another" in done.stderr
+        assert f"offense.{next(iter(better))} differs" in done.stderr
     path.write_bytes(write_report(structs.replace(report, final_score=1_000.0)))
-    assert "final_score is another" in tiltyard("replay-match", recorded).stderr
+    assert "final_score differs" in tiltyard("replay-match", recorded).stderr
 
 
-def test_a_run_without_a_model_is_not_for_replay_match(refusal: Refusal, closed_run: Path) -> None:
+def test_replay_match_refuses_a_run_without_a_model(refusal: Refusal, closed_run: Path) -> None:
     said = refusal("replay-match", closed_run)
     assert "no record of a model's answers" in said
     assert "tiltyard verify" in said
     assert "there is no report" in refusal("replay-match", "nothing")
-
-
-# Interrupted --------------------------------------------------------------------------------
 
 
 def _alone(report: Report) -> Report:
@@ -453,10 +434,10 @@ def _alone(report: Report) -> Report:
 
 
 @pytest.mark.parametrize("at", [2, 7, 12])
-def test_a_killed_match_goes_on_without_asking_anything_twice(
+def test_a_killed_match_continues_without_repeating_a_request(
     at: int, play: Play, tiltyard: Command, tmp_path: Path
 ) -> None:
-    """Killed within the attack, at its end, and while candidates are heard."""
+    """Killed during the attack, at its end, and while the judge replays candidates."""
     write_rules(tmp_path, together=1)
     with ModelServer() as server:
         server.holds_at = at
@@ -472,7 +453,7 @@ def test_a_killed_match_goes_on_without_asking_anything_twice(
         assert server.answered == at - 1
         run, resumed = run_of(play(server))
         assert server.answered == REQUESTS
-        # The one that was never answered was asked once more, and nothing else.
+        # Only the request without an answer was sent again.
         assert server.requests == REQUESTS + 1
         whole = run_of(play(server, "--store", "other", "--fresh"), code=0)[0]
         other = load_report(Path("other/runs") / whole.name / REPORT)
@@ -481,8 +462,8 @@ def test_a_killed_match_goes_on_without_asking_anything_twice(
     assert tiltyard("replay-match", run).exit_code == 0
 
 
-def test_a_match_that_is_interrupted_says_that_it_goes_on(mine: Path, tmp_path: Path) -> None:
-    """At once, although three candidates are being heard, of which one gets no answer."""
+def test_an_interrupted_match_says_how_to_continue(mine: Path, tmp_path: Path) -> None:
+    """It ends at once, although the judge replays three candidates and one gets no answer."""
     del mine
     write_rules(tmp_path, together=3)
     with ModelServer() as server:
@@ -499,13 +480,13 @@ def test_a_match_that_is_interrupted_says_that_it_goes_on(mine: Path, tmp_path: 
         _, said = playing.communicate(timeout=PATIENCE_SECONDS)
         assert server.requests <= REQUESTS
     assert playing.returncode == 130
-    assert "the same command goes on" in said
+    assert "run the same command to continue" in said
     assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("at", [1, 5, 9])
 @pytest.mark.parametrize("together", [1, 3])
-def test_a_server_that_dies_breaks_the_match_off_and_the_same_command_goes_on(
+def test_a_match_continues_after_its_server_died(
     at: int, together: int, play: Play, tmp_path: Path
 ) -> None:
     write_rules(tmp_path, together=together)
@@ -528,9 +509,7 @@ def test_a_server_that_dies_breaks_the_match_off_and_the_same_command_goes_on(
     assert resumed.final_score is not None
 
 
-def test_a_match_that_was_broken_off_is_not_taken_for_replayed(
-    play: Play, refusal: Refusal
-) -> None:
+def test_a_failed_match_cannot_be_replayed(play: Play, refusal: Refusal) -> None:
     with ModelServer() as server:
         server.dies_at = 5
         run, _ = run_of(play(server), code=1)

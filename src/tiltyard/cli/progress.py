@@ -1,4 +1,4 @@
-"""How far long work has come, on a terminal; nothing elsewhere."""
+"""Progress bars on a terminal."""
 
 import sys
 from typing import Self
@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 
-class Bars:
-    """Bars on a terminal, and nothing elsewhere."""
+class ProgressBars:
+    """Shows one bar per stage on a terminal, and nothing when stderr is not a terminal."""
 
     def __init__(self) -> None:
         self._progress = Progress(

@@ -1,4 +1,4 @@
-"""Options that name an agent, and what may be spent on it: the same wherever there are any."""
+"""Options that choose an agent and limit what a language model may cost."""
 
 from typing import Annotated, Final
 
@@ -9,30 +9,38 @@ from tiltyard.agents.model.account import Price
 from tiltyard.contracts.purse import MICRO
 from tiltyard.rulesets.ruleset import Ruleset, find_ruleset
 
+AGENT_HELP: Final = (
+    "deterministic, local (a small model on this machine), or openai:MODEL (set OPENAI_API_KEY)."
+)
 AgentOption = Annotated[
     str,
     typer.Option(
-        help="Whom the attack speaks to: deterministic, openai:MODEL (key in OPENAI_API_KEY) or "
-        "local.",
-        show_default="the ruleset's",
+        metavar="NAME", help=f"The agent of the match: {AGENT_HELP}", show_default="the ruleset's"
     ),
 ]
 BaseUrlOption = Annotated[
     str,
     typer.Option(
-        help="Another endpoint that speaks like OpenAI (vLLM, Ollama, llama.cpp, ...), such as "
-        "http://127.0.0.1:8000/v1."
+        metavar="URL",
+        help="An OpenAI-compatible endpoint (vLLM, Ollama, llama.cpp), such as "
+        "http://127.0.0.1:8000/v1",
     ),
 ]
 MaxRequestsOption = Annotated[
-    int | None, typer.Option(min=1, help="Ask a model no more often than this, in all.")
+    int | None, typer.Option(metavar="N", min=1, help="Send at most this many requests to a model.")
 ]
 MaxCostOption = Annotated[
-    float | None, typer.Option(min=0.0, help="Spend no more dollars on a model; needs --price.")
+    float | None,
+    typer.Option(
+        metavar="DOLLARS", min=0.0, help="Spend at most this much on a model. Needs --price."
+    ),
 ]
 PriceOption = Annotated[
     str,
-    typer.Option(help="Dollars for a million tokens, in and out, as in 0.4,1.6.", metavar="IN,OUT"),
+    typer.Option(
+        metavar="IN,OUT",
+        help="What a model costs: dollars for a million input and output tokens, such as 0.4,1.6",
+    ),
 ]
 _MOST_DOLLARS: Final = 1_000_000
 
@@ -40,7 +48,7 @@ _MOST_DOLLARS: Final = 1_000_000
 def choose_agent(
     name: str, base_url: str, max_requests: int | None, max_cost: float | None, price: str
 ) -> AgentChoice:
-    """Return the agent that the options name; the deterministic one if none is named."""
+    """Return the agent that the options name, or the deterministic agent if they name none."""
     if max_cost is not None and not max_cost <= _MOST_DOLLARS:
         raise AgentChoiceError(f"--max-cost is at most {_MOST_DOLLARS:,} dollars")
     cost = None if max_cost is None else round(max_cost * MICRO)
@@ -53,22 +61,22 @@ def choose_agent(
 
 
 def check_agent(choice: AgentChoice, rules: Ruleset) -> None:
-    """Refuse what cannot be had together, before anything is begun."""
+    """Raise if the agent cannot play under the ruleset."""
     choice.check()
     if choice.traits.metered and rules.model is None:
         raise AgentChoiceError(
-            f"the ruleset {rules.id} has no [model] table, which says what a model may be asked; "
-            "design-openai has one"
+            f"the ruleset {rules.id} has no [model] table, so a language model cannot play under "
+            "it; use --ruleset design-openai"
         )
 
 
 def find_deterministic_ruleset(wanted: str) -> Ruleset:
-    """Return a ruleset for a command that plays with the deterministic agent alone."""
+    """Return a ruleset for a command that supports the deterministic agent only."""
     rules = find_ruleset(wanted)
     if not AgentChoice(rules.play.agent).is_default:
         raise AgentChoiceError(
-            f"the ruleset {rules.id} has {rules.play.agent} as its agent, and this is played with "
-            "the deterministic one alone"
+            f"the ruleset {rules.id} uses the agent {rules.play.agent}, and this command supports "
+            "the deterministic agent only; choose another --ruleset"
         )
     return rules
 
@@ -82,7 +90,7 @@ def _read_price(given: str) -> Price | None:
         dollars = []
     if len(dollars) != 2 or not all(0 <= one <= _MOST_DOLLARS for one in dollars):
         raise AgentChoiceError(
-            f"--price is two numbers, dollars for a million tokens in and out, as in 0.4,1.6; "
-            f"this is {given!r}"
+            "--price is two numbers, dollars for a million input and output tokens, such as "
+            f"0.4,1.6; got {given!r}"
         )
     return Price(*(round(one * MICRO) for one in dollars))

@@ -1,4 +1,4 @@
-"""`init` and `validate`: from nothing to a submission that is not refused."""
+"""`tiltyard validate`."""
 
 import zipfile
 from collections.abc import Callable
@@ -15,47 +15,6 @@ Command = Callable[..., Result]
 Refusal = Callable[..., str]
 
 
-@pytest.mark.parametrize(
-    ("track", "files"),
-    [
-        ("attack", ["attack.py"]),
-        ("guardrail", ["guardrail.py"]),
-        ("both", ["attack.py", "guardrail.py"]),
-    ],
-)
-def test_a_starter_is_written_and_would_not_be_refused(
-    tiltyard: Command, tmp_path: Path, track: str, files: list[str]
-) -> None:
-    done = tiltyard("init", "mine", "--track", track)
-    assert done.exit_code == 0, done.output
-    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == files
-    assert "tiltyard validate mine" in done.stdout
-    assert "tiltyard evaluate mine" in done.stdout
-    checked = tiltyard("validate", "mine")
-    assert checked.exit_code == 0, checked.output
-    assert "Nothing would be refused." in checked.stdout
-    for name in files:
-        assert f"ok       {name}:" in checked.stdout
-
-
-def test_what_is_there_is_not_overwritten(
-    tiltyard: Command, refusal: Refusal, tmp_path: Path
-) -> None:
-    (tmp_path / "guardrail.py").write_text("mine", encoding="utf-8")
-    assert refusal("init").startswith("guardrail.py is there already")
-    assert (tmp_path / "guardrail.py").read_text(encoding="utf-8") == "mine"
-    assert not (tmp_path / "attack.py").exists()
-    # What is not in the way does not stop it.
-    assert tiltyard("init", "--track", "attack").exit_code == 0
-
-
-def test_a_place_that_cannot_be_written_to(refusal: Refusal, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert "file cannot be written to" in refusal("init", "file")
-    # Nobody can write there, root included.
-    assert "/proc/nobody cannot be written to" in refusal("init", "/proc/nobody")
-
-
 def decides(body: str) -> dict[str, str]:
     head = "from tiltyard import Decision\n\nclass Guardrail:\n"
     return {"guardrail.py": f"{head}    def decide(self, tool_name, tool_args, context):\n{body}\n"}
@@ -63,7 +22,7 @@ def decides(body: str) -> dict[str, str]:
 
 def runs(body: str) -> dict[str, str]:
     head = "class AttackAlgorithm:\n    def run(self, env, config):\n"
-    # The import makes it one of ours; without any, it is taken for one of the older kind.
+    # Without this import, Tiltyard would load the attack with the aicomp_sdk compatibility layer.
     return {"attack.py": f"{head}{body}\nimport tiltyard\n"}
 
 
@@ -158,7 +117,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("files", "words"), REFUSED.values(), ids=REFUSED)
-def test_what_would_be_refused_is_told_with_its_place(
+def test_problems_are_printed_with_file_and_line(
     tiltyard: Command, tmp_path: Path, files: dict[str, str], words: list[str]
 ) -> None:
     for name, source in files.items():
@@ -169,11 +128,11 @@ def test_what_would_be_refused_is_told_with_its_place(
     assert refused
     for word in words:
         assert any(word in line for line in refused), (word, done.stdout)
-    assert "Nothing would be refused" not in done.stdout
+    assert "A match accepts" not in done.stdout
     assert "Traceback" not in done.output
 
 
-def test_what_cannot_be_opened(tiltyard: Command, tmp_path: Path) -> None:
+def test_a_submission_that_cannot_be_opened_is_refused(tiltyard: Command, tmp_path: Path) -> None:
     (tmp_path / "not.zip").write_bytes(b"PK")
     (tmp_path / "some.txt").touch()
     with zipfile.ZipFile(tmp_path / "out.zip", "w") as archive:
@@ -189,7 +148,7 @@ def test_what_cannot_be_opened(tiltyard: Command, tmp_path: Path) -> None:
         assert words in done.stdout
 
 
-def test_both_tracks_are_looked_at_whatever_is_wrong_with_one(
+def test_both_tracks_are_checked_even_if_one_has_problems(
     tiltyard: Command, tmp_path: Path
 ) -> None:
     for name, source in (runs("        return 3") | decides("        return 3")).items():
@@ -201,7 +160,7 @@ def test_both_tracks_are_looked_at_whatever_is_wrong_with_one(
     assert "guardrail.py" not in done.stdout
 
 
-def test_a_track_that_is_asked_for_must_be_there(tiltyard: Command, tmp_path: Path) -> None:
+def test_a_missing_track_is_refused_if_it_is_named(tiltyard: Command, tmp_path: Path) -> None:
     (tmp_path / "guardrail.py").write_text(
         decides("        return Decision.allow()")["guardrail.py"], encoding="utf-8"
     )
@@ -213,7 +172,7 @@ def test_a_track_that_is_asked_for_must_be_there(tiltyard: Command, tmp_path: Pa
     assert "Define class AttackAlgorithm in attack.py" in done.stdout
 
 
-def test_what_is_not_refused_and_yet_cannot_be_meant(tiltyard: Command, tmp_path: Path) -> None:
+def test_suspicious_submissions_get_a_note(tiltyard: Command, tmp_path: Path) -> None:
     denies, empty = decides("        return Decision.deny('no')"), runs("        return []")
     for name, source in (denies | empty).items():
         (tmp_path / name).write_text(source, encoding="utf-8")
@@ -223,7 +182,7 @@ def test_what_is_not_refused_and_yet_cannot_be_meant(tiltyard: Command, tmp_path
     assert "The attack returned no candidates" in done.stdout
 
 
-def test_an_attack_may_need_more_than_a_few_steps(tiltyard: Command, tmp_path: Path) -> None:
+def test_an_attack_that_needs_more_steps_is_tried_again(tiltyard: Command, tmp_path: Path) -> None:
     body = (
         "        for _ in range(100): env.interact('read email')\n        return [['read email']]"
     )
@@ -233,7 +192,7 @@ def test_an_attack_may_need_more_than_a_few_steps(tiltyard: Command, tmp_path: P
     assert "returned 1 of at most 2,000 candidates, in 200 steps" in done.stdout
 
 
-def test_without_a_jail_only_by_ones_own_wish(
+def test_without_a_sandbox_validate_needs_a_flag(
     tiltyard: Command, refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(house, "probe", lambda: Machine(Level.C, ()))
