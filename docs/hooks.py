@@ -99,7 +99,13 @@ def _parameters(function: Callable[..., Any]) -> Iterator[Parameter]:
                 one for one in (info.default, *(info.param_decls or ())) if one not in _UNSET
             ]
             spelled = spelled or [f"--{name.replace('_', '-')}"]
-            yield Parameter(", ".join(spelled), _kind(kind), told)
+            yield Parameter(", ".join(spelled), _choices(info) or _kind(kind), told)
+
+
+def _choices(info: OptionInfo) -> str:
+    """Return the words that an option accepts, if its metavar lists them."""
+    words = (info.metavar or "").split("|")
+    return " or ".join(f"`{word}`" for word in words) if len(words) > 1 else ""
 
 
 def _kind(annotation: Any) -> str:
