@@ -149,7 +149,10 @@ def run(
 
 
 def _settle(choice: AgentChoice, ruleset: str, *, named: bool) -> tuple[AgentChoice, Ruleset]:
-    """Return the agent and the ruleset to play with. Each has a say in the other's default."""
+    """Return the agent and the ruleset to play with.
+
+    The agent chooses the default ruleset, and the ruleset chooses the default agent.
+    """
     rules = find_ruleset(ruleset or ("design-openai" if choice.traits.metered else "design"))
     if not named:
         choice = structs.replace(choice, name=rules.play.agent)

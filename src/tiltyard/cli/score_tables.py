@@ -32,9 +32,10 @@ def print_scores(first: Finished, others: list[Finished]) -> None:
         console.print(line)
     if others:
         console.print(_spread([first, *others]))
-    for word, meaning in _GLOSSARY.items():
-        console.print(Text(f"{word + ':':8}{meaning}", "dim"))
-    print_line(console, "docs/glossary.md explains these and other words.")
+    if report.offense is not None or report.defense is not None:
+        for word, meaning in _GLOSSARY.items():
+            console.print(Text(f"{word + ':':8}{meaning}", "dim"))
+        print_line(console, "docs/glossary.md explains these and other words.")
     print_line(console, f"report: {first.directory / PAGE}")
 
 
