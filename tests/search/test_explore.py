@@ -120,7 +120,7 @@ def test_chains_are_deep_and_bounded(usual: Exploration) -> None:
 
 def test_a_search_stops_at_its_budget_and_reports_its_status() -> None:
     statuses: list[SearchStatus] = []
-    found = explore(environment(), RULES, ("test",), steps=700, report=statuses.append)
+    found = explore(environment(), RULES, ("test",), steps=700, on_status=statuses.append)
     assert found.steps >= 700
     assert found.steps < 700 + 6 * 44
     assert [status.epoch for status in statuses] == list(range(1, len(statuses) + 1))

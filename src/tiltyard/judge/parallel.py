@@ -8,40 +8,36 @@ listed as unverified and earns nothing.
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any
 
 from tiltyard.contracts.agent import MeteredAgent
 from tiltyard.contracts.purse import OutOfRequestsError, Purse
-from tiltyard.judge.candidates import Admitted, Refused, check_candidates
+from tiltyard.judge.candidates import Admitted, Refused
 from tiltyard.judge.findings import Finding, Verdict
 from tiltyard.judge.judge import Judge
-from tiltyard.rulesets.ruleset import Ruleset
 
 MakeJudge = Callable[[MeteredAgent], Judge]
 Judged = tuple[list[Finding], int, Refused | None]
 """The findings of one candidate, its replays, and why it could not be verified."""
 
 
-def judge_in_parallel(  # noqa: PLR0913 - what to judge, with what, and how
-    candidates: Sequence[Any],
+def judge_in_parallel(
+    admitted: Sequence[Admitted],
     make_judge: MakeJudge,
     agent: MeteredAgent,
-    ruleset: Ruleset,
     *,
     together: int,
-    report: Callable[[int, int], None],
+    on_judged: Callable[[int, int], None],
 ) -> Verdict:
     """Judge `together` candidates at a time, each with a judge and a guardrail of its own.
 
-    `report` gets the number of finished candidates and of all.
+    `on_judged` gets the number of finished candidates and of all.
     """
-    admitted, refused = check_candidates(candidates, ruleset.attack)
     found: list[Finding] = []
     unverified: list[Refused] = []
     replays = 0
-    waiting = admitted
+    waiting = [*admitted]
     while waiting:
-        report(len(admitted) - len(waiting), len(admitted))
+        on_judged(len(admitted) - len(waiting), len(admitted))
         size = _wave_size(waiting, agent, together)
         wave, waiting = waiting[:size], waiting[size:]
         purses = [agent.purse.take(None, len(wave)) for _ in wave]
@@ -51,7 +47,7 @@ def judge_in_parallel(  # noqa: PLR0913 - what to judge, with what, and how
             unverified += [] if problem is None else [problem]
         for purse in purses:
             agent.purse.settle(purse)
-    return Verdict.of(found, refused, replays, unverified)
+    return Verdict.of(found, (), replays, unverified)
 
 
 def _wave_size(waiting: list[Admitted], agent: MeteredAgent, together: int) -> int:

@@ -134,7 +134,9 @@ def run_baseline(
     def search_with(players: Players) -> Exploration:
         if log is not None:
             players = _LoggedPlayers(players, log)
-        return explore(env, rules, names, steps=settings.steps, players=players, report=on_status)
+        return explore(
+            env, rules, names, steps=settings.steps, players=players, on_status=on_status
+        )
 
     try:
         if settings.workers == 1:

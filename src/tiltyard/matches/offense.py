@@ -14,6 +14,7 @@ from tiltyard.contracts.guardrail import MakeGuardrail
 from tiltyard.episode.guardrail_runner import RemoteGuardrail, close_guardrail
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
 from tiltyard.guardrails import DataFlowGuardrail
+from tiltyard.judge.candidates import check_candidates
 from tiltyard.judge.findings import Verdict
 from tiltyard.judge.judge import Judge
 from tiltyard.judge.parallel import judge_in_parallel
@@ -62,7 +63,7 @@ def play_offense(
         attacked = metered.within("attack").paying_from(purse)
         runs = _run_repeatedly(settings, attack, make_guardrail, attacked, progress)
         metered.purse.settle(purse)
-        verdict = _hear(settings, runs[0][0], make_guardrail, metered, progress)
+        verdict = _judge_metered(settings, runs[0][0], make_guardrail, metered, progress)
     candidates, steps = runs[0]
     inconsistent = sum(run != runs[0] for run in runs[1:])
     score = score_attack(verdict.cells, dict(verdict.weights), settings.ruleset)
@@ -106,7 +107,7 @@ def _judge(
         close_guardrail(guardrail)
 
 
-def _hear(
+def _judge_metered(
     settings: MatchSettings,
     candidates: Sequence[Any],
     make_guardrail: MakeGuardrail,
@@ -114,25 +115,26 @@ def _hear(
     progress: Progress,
 ) -> Verdict:
     """Judge candidates with a metered agent: several at once, unless guests take part."""
+    admitted, refused = check_candidates(candidates, settings.ruleset.attack)
     last = make_guardrail()
     together = 1 if isinstance(last, RemoteGuardrail) else agent.rules.concurrency
 
     def make_judge(asked: MeteredAgent) -> Judge:
         nonlocal last
-        # Candidates with a jailed guardrail are heard one at a time, so the last guest can go.
+        # Candidates with a jailed guardrail are judged one at a time, so the last guest can go.
         close_guardrail(last)
         last = guardrail = make_guardrail()
         return settings.make_judge(guardrail, asked)
 
-    def on_heard(done: int, total: int) -> None:
+    def on_judged(done: int, total: int) -> None:
         if not done:
             progress.begin("verifying candidates", total)
         progress.step(done, "")
 
     try:
-        rules = settings.ruleset
-        return judge_in_parallel(
-            candidates, make_judge, agent, rules, together=together, report=on_heard
+        verdict = judge_in_parallel(
+            admitted, make_judge, agent, together=together, on_judged=on_judged
         )
+        return structs.replace(verdict, refused=tuple(refused))
     finally:
         close_guardrail(last)

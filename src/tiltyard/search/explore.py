@@ -43,17 +43,17 @@ def explore(  # noqa: PLR0913 - all but `env` and `rules` are optional
     *,
     steps: int | None = None,
     players: Players | None = None,
-    report: OnStatus = ignore_status,
+    on_status: OnStatus = ignore_status,
 ) -> Exploration:
     """Search an environment until its own steps, or `steps`, are spent.
 
     `key` seeds the random choices. `players` plays the chains; the default plays them in this
-    process. `report` receives the status after every epoch.
+    process. `on_status` receives the status after every epoch.
     """
     budget = rules.steps if steps is None else steps
     search = _Search(env, rules, Draw("search", *key), budget, players or Player(env, rules))
     for status in search.run():
-        report(status)
+        on_status(status)
     return search.found
 
 
