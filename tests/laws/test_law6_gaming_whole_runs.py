@@ -1,4 +1,7 @@
-"""Ways to game a run: tests/gaming/*/run.json says what each one tries."""
+"""Law 6: submissions that game a whole run.
+
+Each folder of `tests/gaming` with a `run.json` is such a submission; the file says what it tries.
+"""
 
 import json
 from pathlib import Path
@@ -15,11 +18,7 @@ from tiltyard.runs.key import Key
 from tiltyard.runs.store import REPORT, Store, load_report
 
 GAMING: Final = Path(__file__).parent.parent / "gaming"
-
-
 KEY: Final = Key("0123456789abcdef" * 4)
-
-
 OFFICIAL: Final = Worlds(key=KEY)
 
 
@@ -28,7 +27,7 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def test_the_suite_covers_the_ways_to_game_a_run() -> None:
+def test_every_required_vector_has_a_folder() -> None:
     folders = {path.parent.name: json.loads(path.read_text()) for path in GAMING.glob("*/run.json")}
     assert {int(name[:2]) for name in folders} == {12, 13, 14, 15}
     assert all(case["vector"] and case["track"] for case in folders.values())
