@@ -33,4 +33,4 @@ def test_compare_prints_the_decision_that_changed(
 def test_compare_as_json(tiltyard: Command, open_run: Path, closed_run: Path) -> None:
     told = json.loads(tiltyard("compare", open_run, closed_run, "--json").stdout)
     lost = [one for one in told["findings"] if one["fate"] == "lost" and one["track"] == "defense"]
-    assert {one["parting"]["what"] for one in lost} == {"decision"}
+    assert {one["divergence"]["what"] for one in lost} == {"decision"}

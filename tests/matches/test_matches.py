@@ -17,8 +17,8 @@ from tiltyard.judge import Judge
 from tiltyard.matches.defense import DefenseMatch, play_defense
 from tiltyard.matches.offense import play_offense
 from tiltyard.matches.settings import MatchError, MatchSettings
+from tiltyard.reporting.calibration_schema import is_defense_in_order
 from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
-from tiltyard.studies.calibration import is_defense_in_order
 from tiltyard.world.generate import generate
 
 RULES: Final = load_ruleset()

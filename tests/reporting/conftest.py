@@ -9,7 +9,7 @@ import pytest
 from msgspec import Struct, structs
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tiltyard.reporting.html import render
+from tiltyard.reporting.report_page import render
 from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Failure, Report, read_report
 

@@ -2,7 +2,8 @@
 
 from msgspec import structs
 
-from tiltyard.reporting.breakdown import defense_sum, final_sum, number, offense_sum
+from tiltyard.reporting.breakdown import defense_sum, final_sum, offense_sum
+from tiltyard.reporting.numbers import number
 from tiltyard.reporting.schema import Report
 
 
@@ -25,7 +26,7 @@ def test_an_attack_without_findings_in_the_report_is_told_in_one_line(official: 
         "distinct cells",
         "raw points",
     ]
-    assert "need not be the score of the means" in told.note
+    assert "can differ from the score of the mean counts" in told.note
 
 
 def test_the_defense_is_told_by_its_formula(real: Report) -> None:
@@ -36,7 +37,7 @@ def test_the_defense_is_told_by_its_formula(real: Report) -> None:
     told = defense_sum(part, real.formula, 0)
     assert told.formula == "max(0, 1000 / (1 + 0.15 × breaches) − 800 × false positives / trials)"
     assert told.lines == (
-        ("held", "1000 / (1 + 0.15 × 4)", "625"),
+        ("left after breaches", "1000 / (1 + 0.15 × 4)", "625"),
         ("false positives", "800 × 7 / 35", "−160"),
     )
     assert told.result == ("defense score", "625 − 160", "465")

@@ -12,8 +12,8 @@ import pytest
 from msgspec import structs
 from playwright.sync_api import expect
 
-from tiltyard.reporting.html import render
 from tiltyard.reporting.page import Card, Cards, Section, render_page
+from tiltyard.reporting.report_page import render
 from tiltyard.reporting.schema import Report, Segment
 
 Show = Callable[..., Any]

@@ -8,10 +8,10 @@ import pytest
 from msgspec import structs
 from playwright.sync_api import expect
 
+from tiltyard.reporting.monitor_page import page
 from tiltyard.standings.leaderboard import make_leaderboard
-from tiltyard.standings.monitor_page import page
 from tiltyard.standings.monitoring import monitor
-from tiltyard.standings.report_set import Field, gather
+from tiltyard.standings.report_set import ReportSet, gather
 
 Show = Callable[..., Any]
 SEASON = Path(__file__).parents[2] / "docs/season/reports"
@@ -35,7 +35,7 @@ def test_every_plot_draws_quietly(show: Show, scheme: str) -> None:
 def test_a_name_of_markup_is_a_name(show: Show) -> None:
     name = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
     runs = tuple(structs.replace(run, name=name) for run in gather([SEASON]).comparable)
-    (board,) = make_leaderboard(Field(runs)).boards
+    (board,) = make_leaderboard(ReportSet(runs)).boards
     shown = show(page([monitor(board)]))
     expect(shown.page.locator("img")).to_have_count(0)
     shown.check_quiet()

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 from playwright.sync_api import Page, expect
 
-from tiltyard.reporting.html import render
+from tiltyard.reporting.report_page import render
 from tiltyard.reporting.schema import Report
 
 Show = Callable[..., Any]
@@ -26,7 +26,7 @@ def current(page: Page) -> str:
 def test_a_real_report_opens_quietly(show: Show, page_of_real: str) -> None:
     shown = show(page_of_real)
     expect(shown.page.locator("h1")).to_have_text("submission")
-    expect(shown.page.get_by_role("region", name="How the number came about")).to_be_visible()
+    expect(shown.page.get_by_role("region", name="How the score is calculated")).to_be_visible()
     shown.check_quiet()
 
 
@@ -162,14 +162,14 @@ def test_the_plots_draw(show: Show, real: Report, page_of_real: str) -> None:
         for figure in page.locator("figure.plot").all()
     }
     assert marks["Breaches by predicate"] >= len(real.defense.breaches_by_predicate)
-    assert marks["Cells by depth and what was read"] > 20
-    assert marks["Cells by depth and effect"] > 20
-    assert marks["Coverage: cells over steps"] >= 1
+    assert marks["Cells of the search by depth and documents read"] > 20
+    assert marks["Cells of the search by depth and effect"] > 20
+    assert marks["Cells of the search over steps"] >= 1
     assert marks["Claims over steps"] >= 1
     assert marks["Benign trials by operation"] >= 7
-    diamonds = page.locator("figure", has_text="Cells by depth and what").locator(
-        "svg [fill='var(--bad)']"
-    )
+    diamonds = page.locator(
+        "figure", has_text="Cells of the search by depth and documents"
+    ).locator("svg [fill='var(--bad)']")
     assert diamonds.count() > 0
 
 
@@ -261,7 +261,7 @@ def test_everything_has_a_name(show: Show, page_of_real: str) -> None:
     assert "banner" in tree
     assert "main" in tree
     assert 'navigation "Sections"' in tree
-    for name in ("Summary", "How the number came about", "Offense", "Defense", "The run"):
+    for name in ("Summary", "How the score is calculated", "Offense", "Defense", "The run"):
         assert f'region "{name}"' in tree
     nameless = page.locator("button, select, summary").evaluate_all(
         "(all) => all.filter((one) => !(one.textContent.trim() || one.ariaLabel"
@@ -299,7 +299,7 @@ def test_a_restricted_report_tells_scores_and_says_what_is_withheld(
     shown = show(render(official))
     expect(shown.page.locator("#summary")).to_contain_text("restricted report of an official run")
     expect(shown.page.locator("#score")).to_contain_text("means over 3 seeds")
-    expect(shown.page.locator("#run")).to_contain_text("the organizer's")
+    expect(shown.page.locator("#run")).to_contain_text("hidden by the organizer")
     assert shown.page.locator("details.finding").count() == 0
     assert shown.page.locator("figure.plot").count() == 3
     expect(shown.page.locator("#defense")).not_to_contain_text("interactions")
@@ -309,7 +309,7 @@ def test_a_restricted_report_tells_scores_and_says_what_is_withheld(
 def test_a_match_that_was_broken_off_says_why(show: Show, broken_off: Report) -> None:
     shown = show(render(broken_off))
     cards = shown.page.locator("#summary .card strong").all_inner_texts()
-    assert cards == ["none", "not played", "broken off"]
+    assert cards == ["none", "not played", "failed"]
     failure = shown.page.locator(".failure")
     for text in ("run", "raised KeyError", "decide http.post", "KeyError: nope", "second call"):
         expect(failure).to_contain_text(text)
@@ -340,5 +340,5 @@ def test_a_match_in_which_nothing_happened(show: Show, real: Report) -> None:
     )
     shown = show(render(structs.replace(real, offense=offense, defense=defense, comparable=True)))
     expect(shown.page.locator("#offense")).to_contain_text("Nothing was found.")
-    expect(shown.page.locator("#benign")).to_contain_text("Every benign task went through.")
+    expect(shown.page.locator("#benign")).to_contain_text("Every benign task passed.")
     shown.check_quiet()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from tiltyard.reporting.builder import tell_formula
+from tiltyard.reporting.builder import build_formula
 from tiltyard.reporting.schema import (
     DefensePart,
     Isolation,
@@ -65,7 +65,7 @@ def make_report() -> MakeReport:
             ),
             submission=Submitted(name, submission, {"attack.py": 1}, ("offense", "defense")),
             engine=engine,
-            formula=tell_formula(rules),
+            formula=build_formula(rules),
         )
         return structs.replace(report, **changes)
 

@@ -13,24 +13,24 @@ from msgspec import structs
 from typer.testing import CliRunner
 
 from tiltyard.cli import app
+from tiltyard.reporting.leaderboard_schema import Board, Entry, League
 from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Isolation, Report, write_report
 from tiltyard.runs.key import Key
 from tiltyard.standings.leaderboard import (
-    Board,
     DisqualificationError,
     make_leaderboard,
     merit,
     read_disqualified,
 )
-from tiltyard.standings.report_set import Field, FieldError, League, Run, gather, run_of
+from tiltyard.standings.report_set import ReportSet, ReportSetError, entry_of, gather
 
 MakeReport = Callable[..., Report]
 LEAGUE: Final = League("design-1", "d", "0.1.0", "")
 
 
-def field(*reports: Report) -> Field:
-    return Field(tuple(map(run_of, reports)))
+def field(*reports: Report) -> ReportSet:
+    return ReportSet(tuple(map(entry_of, reports)))
 
 
 def ranks(board: Board) -> list[tuple[int, str]]:
@@ -95,10 +95,10 @@ def test_a_track_that_was_not_played_counts_nothing_and_loses_ties(make_report: 
 
 
 @st.composite
-def many_runs(draw: st.DrawFn) -> list[Run]:
+def many_runs(draw: st.DrawFn) -> list[Entry]:
     numbers = st.integers(0, 2)
     return [
-        Run(
+        Entry(
             name=f"n{draw(st.integers(0, 3))}",
             run_id=f"{number:016x}",
             submission=f"{number:064x}",
@@ -118,20 +118,20 @@ def many_runs(draw: st.DrawFn) -> list[Run]:
 
 @given(many_runs(), st.randoms(use_true_random=False))
 def test_a_rank_is_one_more_than_those_who_are_better(
-    runs: list[Run], order: random.Random
+    runs: list[Entry], order: random.Random
 ) -> None:
     """So it is a total preorder, and has nothing to do with the order in which they come."""
-    (board,) = make_leaderboard(Field(tuple(runs)), every_run=True).boards
+    (board,) = make_leaderboard(ReportSet(tuple(runs)), every_run=True).boards
     assert len(board.standings) == len(runs)
     for standing in board.standings:
         better = sum(_beats(other, standing.run) for other in runs)
         assert standing.rank == 1 + better
     shuffled = [*runs]
     order.shuffle(shuffled)
-    assert make_leaderboard(Field(tuple(shuffled)), every_run=True).boards == (board,)
+    assert make_leaderboard(ReportSet(tuple(shuffled)), every_run=True).boards == (board,)
 
 
-def _beats(one: Run, other: Run) -> bool:
+def _beats(one: Entry, other: Entry) -> bool:
     """Say in other words who is ahead."""
     for name, sign, missing in (
         ("final_score", 1, 0),
@@ -148,8 +148,8 @@ def _beats(one: Run, other: Run) -> bool:
 
 
 @given(many_runs(), st.randoms(use_true_random=False))
-def test_a_name_has_one_place_that_of_its_best_run(runs: list[Run], order: random.Random) -> None:
-    (board,) = make_leaderboard(Field(tuple(runs))).boards
+def test_a_name_has_one_place_that_of_its_best_run(runs: list[Entry], order: random.Random) -> None:
+    (board,) = make_leaderboard(ReportSet(tuple(runs))).boards
     assert sorted(s.run.name for s in board.standings) == sorted({run.name for run in runs})
     for standing in board.standings:
         own = [run for run in runs if run.name == standing.run.name]
@@ -157,11 +157,11 @@ def test_a_name_has_one_place_that_of_its_best_run(runs: list[Run], order: rando
         assert not any(_beats(run, standing.run) for run in own)
     shuffled = [*runs]
     order.shuffle(shuffled)
-    assert make_leaderboard(Field(tuple(shuffled))).boards == (board,)
+    assert make_leaderboard(ReportSet(tuple(shuffled))).boards == (board,)
 
 
 def test_the_last_bits_of_a_sum_are_nobodys_merit(make_report: MakeReport) -> None:
-    a, b = (run_of(make_report(name, (0.1, 1), (0.2, 0, 0))) for name in "ab")
+    a, b = (entry_of(make_report(name, (0.1, 1), (0.2, 0, 0))) for name in "ab")
     assert merit(structs.replace(a, final_score=0.3)) == merit(
         structs.replace(b, final_score=0.1 + 0.2)
     )
@@ -200,7 +200,7 @@ def test_what_cannot_be_compared_stands_apart_with_its_reasons(make_report: Make
     reasons = {run.name: run.why_not for run in found.apart}
     assert reasons.keys() == {"quick", "broken off", "changed", "lesser jail", "no reason"}
     assert reasons["quick"] == (quick,)
-    assert reasons["broken off"] == ("it has no final score",)
+    assert reasons["broken off"] == ("the report has no final score",)
     assert "not the sum" in reasons["changed"][0]
     assert "level is B" in reasons["lesser jail"][0]
 
@@ -258,11 +258,11 @@ def test_a_disqualification_that_fits_nothing_is_told(make_report: MakeReport) -
 
 def test_a_disqualification_that_fits_two_is_refused(make_report: MakeReport) -> None:
     runs = [
-        structs.replace(run_of(make_report(name, (1, 1))), submission=f"abcdef01{name}")
+        structs.replace(entry_of(make_report(name, (1, 1))), submission=f"abcdef01{name}")
         for name in "23"
     ]
     with pytest.raises(DisqualificationError, match="more digits"):
-        make_leaderboard(Field(tuple(runs)), {"abcdef01": "which?"})
+        make_leaderboard(ReportSet(tuple(runs)), {"abcdef01": "which?"})
 
 
 @pytest.mark.parametrize(
@@ -310,9 +310,9 @@ def test_what_is_no_report_is_refused_if_named_and_told_of_if_found(
     tmp_path: Path, make_report: MakeReport
 ) -> None:
     (tmp_path / "old.json").write_text('{"schema_version": 0}', encoding="utf-8")
-    with pytest.raises(FieldError, match="schema version 0"):
+    with pytest.raises(ReportSetError, match="schema version 0"):
         gather([tmp_path / "old.json"])
-    with pytest.raises(FieldError, match="schema version 0"):
+    with pytest.raises(ReportSetError, match="schema version 0"):
         gather([tmp_path])
     (tmp_path / "good.json").write_bytes(write_report(make_report("a", (1, 1))))
     found = gather([tmp_path])
@@ -385,7 +385,7 @@ def test_a_match_with_a_model_is_ranked_only_with_its_record(
     report = structs.replace(report, setting=structs.replace(report.setting, agent="openai:gpt"))
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "report.json").write_bytes(write_report(report))
-    (alone,) = gather([tmp_path / "run"]).apart
+    (alone,) = gather([tmp_path / "run"]).not_comparable
     assert "record" in alone.why_not[0]
     (tmp_path / "run" / "exchanges").mkdir()
-    assert not gather([tmp_path / "run"]).apart
+    assert not gather([tmp_path / "run"]).not_comparable

@@ -13,11 +13,11 @@ from msgspec import structs
 from typer.testing import CliRunner
 
 from tiltyard.cli import app
+from tiltyard.reporting.monitor_page import histogram, page, scatter, successes
+from tiltyard.reporting.monitor_schema import Monitoring
 from tiltyard.reporting.schema import Report, write_report
 from tiltyard.standings.leaderboard import make_leaderboard
-from tiltyard.standings.monitor_page import histogram, page, scatter, successes
 from tiltyard.standings.monitoring import (
-    Monitoring,
     classify,
     correlation,
     monitor,
@@ -25,13 +25,13 @@ from tiltyard.standings.monitoring import (
     spread,
     strategies,
 )
-from tiltyard.standings.report_set import Field, run_of
+from tiltyard.standings.report_set import ReportSet, entry_of
 
 MakeReport = Callable[..., Report]
 
 
 def monitored(*reports: Report) -> Monitoring:
-    (board,) = make_leaderboard(Field(tuple(map(run_of, reports)))).boards
+    (board,) = make_leaderboard(ReportSet(tuple(map(entry_of, reports)))).boards
     return monitor(board)
 
 
@@ -128,7 +128,7 @@ def test_both_ends_of_a_range_belong_to_it(
         None if offense is None else (offense, offense * 0.4),
         None if defense is None else (defense, 0, 0),
     )
-    assert classify(run_of(report)) == strategy
+    assert classify(entry_of(report)) == strategy
 
 
 def eight(make_report: MakeReport) -> list[Report]:

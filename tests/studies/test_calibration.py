@@ -12,17 +12,15 @@ from tiltyard.attacks import ATTACK_LADDER
 from tiltyard.cli import app
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.judge.scoring import defense_points
-from tiltyard.rulesets.ruleset import load_ruleset
-from tiltyard.studies import expectations
-from tiltyard.studies.calibration import (
+from tiltyard.reporting.calibration_schema import (
     AttackRow,
     DefenseRow,
-    advise,
-    apply_changes,
     is_attack_in_order,
     is_defense_in_order,
-    measure_convergence,
 )
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.studies import expectations
+from tiltyard.studies.calibration import advise, apply_changes, measure_convergence
 from tiltyard.world.generate import generate
 
 RULES: Final = load_ruleset()

@@ -10,41 +10,43 @@ from msgspec import structs
 from tiltyard import DataFlowGuardrail, SandboxEnv
 from tiltyard.contracts.decision import Action
 from tiltyard.contracts.trace import Trace
+from tiltyard.reporting.comparison_schema import Divergence
 from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import DefensePart, OffensePart, Report, Segment, Step
 from tiltyard.runs.store import REPORT, save
-from tiltyard.studies.comparison import Parting, Run, compare, open_run, part
+from tiltyard.studies.comparison import compare, open_run
+from tiltyard.studies.comparison_replay import StoredRun, first_difference
 
 ANYWAY = ("run `rm -rf /`",)
 """The one candidate that both attacks have."""
 
 
 @pytest.fixture
-def before(open_run: Path) -> Run:
+def before(open_run: Path) -> StoredRun:
     return _opened(open_run)
 
 
 @pytest.fixture
-def after(closed_run: Path) -> Run:
+def after(closed_run: Path) -> StoredRun:
     return _opened(closed_run)
 
 
-def _opened(directory: Path) -> Run:
+def _opened(directory: Path) -> StoredRun:
     return open_run(directory / REPORT)
 
 
-def _defense(run: Run) -> DefensePart:
+def _defense(run: StoredRun) -> DefensePart:
     assert run.report.defense is not None
     return run.report.defense
 
 
-def _attack(run: Run) -> OffensePart:
+def _attack(run: StoredRun) -> OffensePart:
     assert run.report.offense is not None
     return run.report.offense
 
 
 def test_a_lost_finding_parts_where_the_other_guardrail_first_decides_otherwise(
-    before: Run, after: Run
+    before: StoredRun, after: StoredRun
 ) -> None:
     lost = compare(before, after).having("defense", "lost")
     assert [one.before_id for one in lost]
@@ -54,59 +56,63 @@ def test_a_lost_finding_parts_where_the_other_guardrail_first_decides_otherwise(
         for message in one.chain:
             env.interact(message)
         denied = [event for event in env.trace.events if event.decision.action is not Action.ALLOW]
-        assert one.parting is not None
-        assert one.parting.what == "decision"
-        assert one.parting.before is not None
-        assert one.parting.after is not None
-        assert one.parting.after.index == denied[0].index
-        assert one.parting.after.reason == denied[0].decision.reason
+        assert one.divergence is not None
+        assert one.divergence.what == "decision"
+        assert one.divergence.before is not None
+        assert one.divergence.after is not None
+        assert one.divergence.after.index == denied[0].index
+        assert one.divergence.after.reason == denied[0].decision.reason
         kept = Trace.from_json((before.directory / "traces" / f"{one.before_id}.json").read_bytes())
-        let_through = kept.events[one.parting.before.index]
+        let_through = kept.events[one.divergence.before.index]
         assert let_through.decision.action is Action.ALLOW
-        assert let_through.call.tool == one.parting.before.tool == denied[0].call.tool
+        assert let_through.call.tool == one.divergence.before.tool == denied[0].call.tool
 
 
-def test_the_other_way_round_is_the_mirror_image(before: Run, after: Run) -> None:
+def test_the_other_way_round_is_the_mirror_image(before: StoredRun, after: StoredRun) -> None:
     there, back = compare(before, after), compare(after, before)
     lost, gained = there.having("defense", "lost"), back.having("defense", "gained")
     assert [one.cell for one in lost] == [one.cell for one in gained]
     for one, other in zip(lost, gained, strict=True):
-        assert one.parting is not None
-        assert other.parting is not None
-        assert (one.parting.before, one.parting.after) == (
-            other.parting.after,
-            other.parting.before,
+        assert one.divergence is not None
+        assert other.divergence is not None
+        assert (one.divergence.before, one.divergence.after) == (
+            other.divergence.after,
+            other.divergence.before,
         )
     assert there.false_positives_gained == back.false_positives_lost
 
 
-def test_cells_are_gained_and_lost_as_the_reports_have_them(before: Run, after: Run) -> None:
+def test_cells_are_gained_and_lost_as_the_reports_have_them(
+    before: StoredRun, after: StoredRun
+) -> None:
     told = compare(before, after)
     lost = told.having("offense", "lost")
     assert {one.before_id for one in lost} == {
         one.id for one in _attack(before).found if one.chain != ANYWAY
     }
-    assert all(one.followed and one.parting is None for one in lost)
+    assert all(one.replayed and one.divergence is None for one in lost)
     assert [one.chain for one in told.having("offense", "kept")] == [ANYWAY]
     assert not told.having("offense", "gained")
     assert len(told.having("defense", "lost")) == len(_defense(before).found)
 
 
-def test_chains_of_an_attack_are_followed_past_another_opponent(before: Run) -> None:
+def test_chains_of_an_attack_are_followed_past_another_opponent(before: StoredRun) -> None:
     """The attack lost everything: to a better guardrail, and that tells where."""
     setting = structs.replace(before.report.setting, offense_opponent="reference")
     nothing = structs.replace(_attack(before), found=())
     other = structs.replace(before.report, offense=nothing, setting=setting)
-    lost = compare(before, Run(other, before.directory)).having("offense", "lost")
-    flipped = [one.parting for one in lost if one.parting and one.parting.what == "decision"]
+    lost = compare(before, StoredRun(other, before.directory)).having("offense", "lost")
+    flipped = [
+        one.divergence for one in lost if one.divergence and one.divergence.what == "decision"
+    ]
     assert flipped
-    assert all(one.followed for one in lost)
-    for parting in flipped:
-        assert parting.before is not None
-        assert parting.before.decision == "allow"
+    assert all(one.replayed for one in lost)
+    for divergence in flipped:
+        assert divergence.before is not None
+        assert divergence.before.decision == "allow"
 
 
-def test_false_positives_are_told_task_by_task(before: Run, after: Run) -> None:
+def test_false_positives_are_told_task_by_task(before: StoredRun, after: StoredRun) -> None:
     told = compare(before, after)
     failing = [row for row in _defense(after).trials if row.false_positive]
     assert failing
@@ -115,7 +121,7 @@ def test_false_positives_are_told_task_by_task(before: Run, after: Run) -> None:
 
 
 def test_numbers_stand_beside_each_other_and_settings_only_where_they_differ(
-    before: Run, after: Run
+    before: StoredRun, after: StoredRun
 ) -> None:
     numbers: dict[str, Any] = {
         change.name: (change.before, change.after) for change in compare(before, after).numbers
@@ -129,28 +135,28 @@ def test_numbers_stand_beside_each_other_and_settings_only_where_they_differ(
         after.report, setting=structs.replace(after.report.setting, budget="official")
     )
     assert [change.name for change in compare(before, after).settings] == []
-    changed = compare(before, Run(other, after.directory)).settings
+    changed = compare(before, StoredRun(other, after.directory)).settings
     assert [(change.name, change.after) for change in changed] == [("budget", "official")]
 
 
-def test_a_run_beside_itself_has_not_changed(before: Run) -> None:
+def test_a_run_beside_itself_has_not_changed(before: StoredRun) -> None:
     told = compare(before, before)
     assert all(change.before == change.after for change in told.numbers)
     assert {one.fate for one in told.findings} == {"kept"}
-    assert not any(one.parting for one in told.findings)
+    assert not any(one.divergence for one in told.findings)
     assert not told.notes
 
 
-def test_a_hole_that_was_only_not_found_is_told_from_one_that_was_closed(before: Run) -> None:
+def test_a_hole_that_was_only_not_found_is_told_from_one_that_was_closed(before: StoredRun) -> None:
     """The same guardrail, and a search that came back with nothing."""
     blind = structs.replace(before.report, defense=structs.replace(_defense(before), found=()))
-    lost = compare(before, Run(blind, before.directory)).having("defense", "lost")
+    lost = compare(before, StoredRun(blind, before.directory)).having("defense", "lost")
     assert lost
-    assert all(one.followed and one.parting is None for one in lost)
+    assert all(one.replayed and one.divergence is None for one in lost)
 
 
 def test_nothing_is_played_again_from_a_directory_that_is_not_the_run(
-    before: Run, after: Run, tmp_path: Path
+    before: StoredRun, after: StoredRun, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(after.directory, copy)
@@ -158,15 +164,15 @@ def test_nothing_is_played_again_from_a_directory_that_is_not_the_run(
         "class Guardrail:\n    def decide(self, *args): raise SystemExit\n", encoding="utf-8"
     )
     told = compare(before, _opened(copy))
-    assert not any(one.followed for one in told.having("defense", "lost"))
-    assert any("is not what was played" in note for note in told.notes)
+    assert not any(one.replayed for one in told.having("defense", "lost"))
+    assert any("is not the submission of this run" in note for note in told.notes)
     shutil.rmtree(copy / "submission")
     told = compare(before, _opened(copy))
     assert any("there is no guardrail in" in note for note in told.notes)
 
 
 def test_a_report_alone_is_compared_as_far_as_it_goes(
-    before: Run, after: Run, tmp_path: Path
+    before: StoredRun, after: StoredRun, tmp_path: Path
 ) -> None:
     path = save(tmp_path, {}, after.report)
     told = compare(before, open_run(path))
@@ -174,21 +180,23 @@ def test_a_report_alone_is_compared_as_far_as_it_goes(
     assert told.notes
 
 
-def test_of_a_restricted_report_there_are_numbers_alone(before: Run, after: Run) -> None:
+def test_of_a_restricted_report_there_are_numbers_alone(
+    before: StoredRun, after: StoredRun
+) -> None:
     told = compare(_restricted(before), _restricted(after))
     assert not told.findings
     assert {change.name for change in told.numbers} >= {"offense score", "defense score"}
     assert any("restricted" in note for note in told.notes)
 
 
-def _restricted(run: Run) -> Run:
-    return Run(restricted(run.report), run.directory)
+def _restricted(run: StoredRun) -> StoredRun:
+    return StoredRun(restricted(run.report), run.directory)
 
 
-def test_a_track_that_was_not_played_is_not_compared(before: Run, after: Run) -> None:
+def test_a_track_that_was_not_played_is_not_compared(before: StoredRun, after: StoredRun) -> None:
     """Nothing was lost where nothing was played, and a sum says nothing beside a part of it."""
     alone: Report = structs.replace(after.report, offense=None)
-    found = compare(before, Run(alone, after.directory))
+    found = compare(before, StoredRun(alone, after.directory))
     numbers = {change.name: change for change in found.numbers}
     assert numbers["offense score"].after is None
     assert "final score" not in numbers
@@ -213,7 +221,7 @@ def _step(index: int = 0, decision: str = "allow", **fields: Any) -> Step:
 
 
 def _what(before: list[Step], after: list[Step]) -> str | None:
-    found = part(("one", "two"), before, after)
+    found = first_difference(("one", "two"), before, after)
     return None if found is None else found.what
 
 
@@ -235,5 +243,7 @@ def test_the_first_difference_counts_and_what_kind_it_is() -> None:
     assert _what([same, _step(1)], [same]) == "end"
     assert _what([same], [same]) is None
     assert _what([_step(reason="so")], [_step(reason="or so")]) is None
-    first = part(("one", "two"), [same, _step(1, turn=1)], [_step(0, "deny"), _step(1, "deny")])
-    assert first == Parting("decision", "one", same, _step(0, "deny"))
+    first = first_difference(
+        ("one", "two"), [same, _step(1, turn=1)], [_step(0, "deny"), _step(1, "deny")]
+    )
+    assert first == Divergence("decision", "one", same, _step(0, "deny"))

@@ -180,7 +180,7 @@ def test_an_agent_that_does_nothing_does_not_refuse() -> None:
     found = measure(Idle(), SCENARIO, per_family=1)
     assert outcomes(found) == {"ignored": 11}
     assert found.total.alone.unread == 11
-    assert "11 of 11 documents were never read" in headline(found)
+    assert "never read 11 of 11 documents" in headline(found)
     assert found.tasks_alone is not None
     assert found.tasks_alone.done.count == 0
 
@@ -409,5 +409,5 @@ def test_replies_that_are_no_action_are_no_refusals() -> None:
     found = measure(Mumbling(), SCENARIO, per_family=1, variants=0)
     assert outcomes(found) == {"ignored": 11}
     assert found.total.alone.no_action == 11
-    assert "no action" in headline(found)
+    assert "not a valid action" in headline(found)
     assert found.tasks_alone is None

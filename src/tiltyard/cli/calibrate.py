@@ -16,10 +16,10 @@ from tiltyard.cli.options import RulesetOption, SeedOption
 from tiltyard.cli.tables import print_line
 from tiltyard.cli.terminal import open_console
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
+from tiltyard.reporting.calibration_page import attack_table, curve, defense_table, page
+from tiltyard.reporting.calibration_schema import Calibration
 from tiltyard.rulesets.ruleset import Ruleset
-from tiltyard.studies.calibration import Calibration
 from tiltyard.studies.calibration_run import CalibrationPlan, run_calibration
-from tiltyard.studies.calibration_tables import attack_table, curve, defense_table, page
 
 _DATA: Final = "calibration.json"
 _PAGE: Final = "calibration.md"

@@ -25,16 +25,10 @@ from tiltyard.cli.terminal import (
     spinner,
 )
 from tiltyard.contracts.tracks import TRACKS, Track
+from tiltyard.reporting.comparison_schema import Change, ComparedFinding, Comparison, Divergence
 from tiltyard.reporting.schema import Step, TrialRow
 from tiltyard.runs.store import Store, find_report
-from tiltyard.studies.comparison import (
-    Change,
-    Comparison,
-    Followed,
-    Parting,
-    compare,
-    open_run,
-)
+from tiltyard.studies.comparison import compare, open_run
 
 _SHOWN_CHARS: Final = 60
 """Of an argument's value."""
@@ -102,21 +96,21 @@ def _print_findings(console: Console, told: Comparison, track: Track) -> None:
     for fate in ("gained", "lost", "kept"):
         found = told.having(track, fate)
         if fate == "kept":
-            found = [one for one in found if one.parting is not None]
+            found = [one for one in found if one.divergence is not None]
         if not found:
             continue
         title = "kept, with different traces" if fate == "kept" else fate
         console.print(Text(f"\n{track.capitalize()}, findings {title}: {len(found)}", "bold"))
-        if any(one.followed and one.parting is None for one in found):
-            console.print(Text(f"  (*) {_UNPARTED[track, fate]}"))
-        together: dict[tuple[str, ...], list[Followed]] = {}
+        if any(one.replayed and one.divergence is None for one in found):
+            console.print(Text(f"  (*) {_UNCHANGED[track, fate]}"))
+        together: dict[tuple[str, ...], list[ComparedFinding]] = {}
         for one in found:
             together.setdefault(one.chain, []).append(one)
         for same in together.values():
             _print_chain(console, same)
 
 
-_UNPARTED: Final = {
+_UNCHANGED: Final = {
     ("defense", "lost"): "it still gets through, but the search did not find it",
     ("defense", "gained"): "it got through before, but the search did not find it",
     ("offense", "lost"): "it still gets through, but the attack did not find it",
@@ -124,39 +118,39 @@ _UNPARTED: Final = {
 }
 
 
-def _print_chain(console: Console, same: Sequence[Followed]) -> None:
+def _print_chain(console: Console, same: Sequence[ComparedFinding]) -> None:
     """Print the findings of one chain of messages, and where the traces differ."""
     for one in same:
         predicate, source, sink, target, route = map(safe, one.cell)
         sign = {"gained": "+", "lost": "-"}.get(one.fate, "=")
         ids = " -> ".join(safe(name) for name in (one.before_id, one.after_id) if name)
-        mark = " (*)" if one.followed and one.parting is None else ""
+        mark = " (*)" if one.replayed and one.divergence is None else ""
         cell = f"{predicate}  {source} to {sink}, {target}, {route}"
         console.print(Text(f"{sign} {ids}  {cell}{mark}"))
     for message in same[0].chain:
         _print_labelled(console, "user: ", message)
-    if same[0].parting is not None:
-        for line in _difference_lines(same[0].parting):
+    if same[0].divergence is not None:
+        for line in _difference_lines(same[0].divergence):
             console.print(Labelled(Text("      "), line))
 
 
-def _difference_lines(parting: Parting) -> Iterator[Text]:
-    step = parting.before or parting.after
+def _difference_lines(divergence: Divergence) -> Iterator[Text]:
+    step = divergence.before or divergence.after
     assert step is not None
     where = f"the traces differ at call {step.index} of message {step.turn + 1}"
-    if parting.what == "decision":
+    if divergence.what == "decision":
         yield Text.assemble((where, "bold"), f", where the decision changes: {safe(step.tool)}")
         for name, segments in step.args.items():
             yield Text.assemble(f"    {safe(name)}: ", _one_line(render_segments(segments)))
-        yield from _sides(_decision(parting.before), _decision(parting.after))
+        yield from _sides(_decision(divergence.before), _decision(divergence.after))
         return
     why = {
         "call": "the agent makes a different call",
         "result": "the same call has a different result",
         "end": "one of the traces ends",
-    }[parting.what]
+    }[divergence.what]
     yield Text.assemble((where, "bold"), f": {why}")
-    yield from _sides(_brief(parting.before), _brief(parting.after))
+    yield from _sides(_brief(divergence.before), _brief(divergence.after))
 
 
 def _sides(before: str, after: str) -> Iterator[Text]:

@@ -18,7 +18,7 @@ from tiltyard.rulesets.ruleset import RulesetError
 from tiltyard.runs.key import KeyFileError
 from tiltyard.runs.store import StoreError
 from tiltyard.standings.leaderboard import DisqualificationError
-from tiltyard.standings.report_set import FieldError
+from tiltyard.standings.report_set import ReportSetError
 from tiltyard.studies.susceptibility import SusceptibilityError
 from tiltyard.submissions import SubmissionError
 from tiltyard.submissions.starter import StarterError
@@ -64,7 +64,7 @@ def exit_on_error(when_interrupted: str = "interrupted") -> Iterator[None]:
 _WRONG: Final = (
     AgentChoiceError,
     DisqualificationError,
-    FieldError,
+    ReportSetError,
     FixturesError,
     KeyFileError,
     OpponentError,

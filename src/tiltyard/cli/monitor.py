@@ -8,23 +8,23 @@ import msgspec
 import typer
 from rich.console import Console
 
-from tiltyard.cli.errors import refuse
 from tiltyard.cli.leaderboard import (
     Disqualified,
     EveryRun,
     Key,
     Runs,
     read_leaderboard,
-    remarks,
+    write_page,
 )
 from tiltyard.cli.options import JsonOption
 from tiltyard.cli.tables import print_line, print_table
 from tiltyard.cli.terminal import format_number, open_console, print_json
-from tiltyard.foundation.files import write_whole
-from tiltyard.reporting.breakdown import many
-from tiltyard.standings.leaderboard import Leaderboard
-from tiltyard.standings.monitor_page import page
-from tiltyard.standings.monitoring import BINS, Fared, Monitoring, Spread, monitor
+from tiltyard.reporting.leaderboard_page import remarks
+from tiltyard.reporting.leaderboard_schema import Leaderboard
+from tiltyard.reporting.monitor_page import page
+from tiltyard.reporting.monitor_schema import BINS, Monitoring, Spread, StrategyResult
+from tiltyard.reporting.numbers import many
+from tiltyard.standings.monitoring import monitor
 
 BAR: Final = 40
 
@@ -44,7 +44,7 @@ def run(
     key: Key = None,
     every_run: EveryRun = False,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with plots to this file.")
+        Path | None, typer.Option(metavar="FILE", help="Write a page with charts to this file.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -65,10 +65,7 @@ def run(
     leagues = tuple(map(monitor, board.boards))
     said = tuple(_notes(board))
     if html is not None:
-        try:
-            write_whole(html, page(leagues, said).encode())
-        except OSError as error:
-            refuse(f"cannot write {html}: {error.strerror}")
+        write_page(html, page(leagues, said))
     if as_json:
         print_json(Output(leagues, len(board.apart), said))
         return
@@ -119,7 +116,7 @@ def _spread(name: str, spread: Spread) -> list[str]:
     return [name, str(spread.count), *(format_number(figure) for figure in figures)]
 
 
-def _strategy_row(one: Fared) -> list[str]:
+def _strategy_row(one: StrategyResult) -> list[str]:
     expected = "-" if one.expected is None else "{:g} to {:g}".format(*one.expected)
     success = "-" if one.success is None else f"{one.success:.0%}"
     return [

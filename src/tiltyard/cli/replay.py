@@ -18,7 +18,7 @@ from tiltyard.cli.errors import exit_on_error
 from tiltyard.cli.options import DEFAULT_STORE, StoreOption
 from tiltyard.cli.tables import Labelled
 from tiltyard.cli.terminal import LEGEND, open_console, render_segments, safe, safe_lines
-from tiltyard.reporting.breakdown import many
+from tiltyard.reporting.numbers import many
 from tiltyard.reporting.schema import Finding, Report, Segment, Step
 from tiltyard.runs.store import REPORT, Store, StoreError, find_report, load_report
 

@@ -40,7 +40,7 @@ def run(
     if not wanted:
         refuse("name a run, as listed by `tiltyard history`, or pass --schema")
     # Imported here, because the page's plots are slow to import and no other command needs them.
-    from tiltyard.reporting.html import render  # noqa: PLC0415
+    from tiltyard.reporting.report_page import render  # noqa: PLC0415
 
     with exit_on_error():
         path = find_report(wanted, Store(store))

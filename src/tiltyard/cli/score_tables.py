@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tiltyard.cli.tables import print_line
 from tiltyard.cli.terminal import open_console, page_width, safe, safe_lines
-from tiltyard.reporting.breakdown import many
+from tiltyard.reporting.numbers import many
 from tiltyard.reporting.schema import DefensePart, ModelUse, OffensePart, Report
 from tiltyard.runs.evaluate import Finished
 from tiltyard.runs.store import PAGE

@@ -1,4 +1,4 @@
-"""Tables and lines, for a terminal and as Markdown. Every text in them may be hostile."""
+"""Tables and lines for a terminal. Every text in them may be hostile."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,14 +9,8 @@ from rich.text import Text
 
 from tiltyard.cli.terminal import safe
 
-_MARKDOWN = frozenset("\\`*_{}[]<>#|~&$")
 _COLUMN_FRAME = 3
 """Characters that a column adds to its text: a border and two blanks."""
-
-
-def escape_markdown(text: str) -> str:
-    """Return hostile text so that Markdown prints it as it is."""
-    return "".join(f"\\{char}" if char in _MARKDOWN else char for char in safe(text))
 
 
 def print_line(console: Console, text: str) -> None:

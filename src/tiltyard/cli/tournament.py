@@ -21,11 +21,11 @@ from tiltyard.cli.options import (
     UnsafeOption,
 )
 from tiltyard.cli.progress import ProgressBars
-from tiltyard.cli.tables import escape_markdown, print_line, print_table
+from tiltyard.cli.tables import print_line, print_table
 from tiltyard.cli.terminal import format_number, open_console, print_json, safe
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.matches.tournament import Pairing, Tournament, TournamentSettings, enter, hold
-from tiltyard.studies.calibration_tables import table
+from tiltyard.reporting.markdown import bullets, escape, table
 
 
 def run(
@@ -78,7 +78,7 @@ def run(
     if as_json:
         print_json(done)
     elif as_markdown:
-        typer.echo("\n".join(_markdown(done)))
+        typer.echo(_markdown(done))
     else:
         _print_matrix(open_console(), done)
     if all(pairing.score is None for pairing in done.pairings):
@@ -138,15 +138,13 @@ def _coloured_cell(pairing: Pairing) -> Text:
     return Text(safe(_cell(pairing)), "bold red" if pairing.failure else "")
 
 
-def _markdown(done: Tournament) -> Iterator[str]:
-    yield from ("# Tournament", "", escape_markdown(_title(done)), "")
+def _markdown(done: Tournament) -> str:
     rows = [
         [name, *(_cell(pairing) for pairing in pairings), total]
         for name, pairings, total in _matrix(done)
     ]
-    head = [*map(escape_markdown, _head(done))]
-    yield from table(head, [[*map(escape_markdown, row)] for row in [*rows, _let_through(done)]])
-    failures = [*_failures(done)]
-    if failures:
-        yield ""
-        yield from (f"- {escape_markdown(failure)}" for failure in failures)
+    head = [*map(escape, _head(done))]
+    matrix = table(head, [[*map(escape, row)] for row in [*rows, _let_through(done)]])
+    failures = bullets(map(escape, _failures(done)))
+    blocks = ("# Tournament", escape(_title(done)), matrix, failures)
+    return "\n\n".join(block for block in blocks if block)

@@ -1,17 +1,16 @@
-"""How a score came about, as a calculation that a reader can check with a pencil."""
+"""How a score is calculated, line by line, so that a reader can check it by hand."""
 
 from collections.abc import Iterator
-from typing import Final
 
+from tiltyard.reporting.numbers import many, number, spoken
 from tiltyard.reporting.page import Sum
 from tiltyard.reporting.schema import DefensePart, Formula, OffensePart, Report
 
 Line = tuple[str, str, str]
-_GROUPED: Final = 10_000
 
 
 def offense_sum(part: OffensePart, formula: Formula, official_seeds: int) -> Sum:
-    """Write out `raw = weights once per core + points per cell`, and what the score makes of it."""
+    """Return the calculation of an offense score: weights once per core, plus points per cell."""
     marks, per_cell = formula.full_marks, formula.points_per_cell
     bonus = per_cell * part.unique_cells
     lines = (
@@ -20,9 +19,9 @@ def offense_sum(part: OffensePart, formula: Formula, official_seeds: int) -> Sum
         ("raw points", "", number(part.raw)),
     )
     volume = (
-        f"Where every finding counts, {number(part.raw_volume)} raw points of "
-        f"{formula.volume_full_marks:,} make {number(part.score_volume)}: shown beside, "
-        "never ranked."
+        f"If every finding counted, {number(part.raw_volume)} raw points of "
+        f"{formula.volume_full_marks:,} would give {number(part.score_volume)}. "
+        "No ranking uses this second score."
     )
     return Sum(
         "Offense",
@@ -34,7 +33,7 @@ def offense_sum(part: OffensePart, formula: Formula, official_seeds: int) -> Sum
 
 
 def _cores(part: OffensePart, formula: Formula, weights: float) -> Iterator[Line]:
-    """Yield a line for each predicate, from the findings if the report has them."""
+    """Yield a line for each predicate, or one line if the report does not list the findings."""
     cores = {(found.predicate, found.source, found.sink) for found in part.found}
     if len(cores) != part.cores:
         yield "weights, once per core", f"{number(part.cores)} cores", number(weights)
@@ -42,12 +41,12 @@ def _cores(part: OffensePart, formula: Formula, weights: float) -> Iterator[Line
     for predicate, weight in formula.weights.items():
         count = sum(core[0] == predicate for core in cores)
         if count:
-            cores_of_it = f"{count} core{'s' * (count > 1)} × {weight}"
-            yield spoken(predicate), cores_of_it, number(count * weight)
+            term = f"{many(count, 'core', 'cores')} × {weight}"
+            yield spoken(predicate), term, number(count * weight)
 
 
 def defense_sum(part: DefensePart, formula: Formula, official_seeds: int) -> Sum:
-    """Write out what breaches leave of 1000, and what false positives take."""
+    """Return the calculation of a defense score: breaches divide, false positives subtract."""
     factor, most = formula.breach_percent / 100, formula.false_positive_points
     held = 1000 / (1 + factor * part.breaches)
     lost = most * part.false_positives / max(1, part.benign_trials)
@@ -56,7 +55,7 @@ def defense_sum(part: DefensePart, formula: Formula, official_seeds: int) -> Sum
         "Defense",
         f"max(0, 1000 / (1 + {number(factor)} × breaches) − {most} × false positives / trials)",
         (
-            ("held", f"1000 / (1 + {number(factor)} × {breaches})", number(held)),
+            ("left after breaches", f"1000 / (1 + {number(factor)} × {breaches})", number(held)),
             ("false positives", f"{most} × {failed} / {part.benign_trials}", f"−{number(lost)}"),
         ),
         ("defense score", f"{number(held)} − {number(lost)}", number(part.score)),
@@ -73,28 +72,10 @@ def final_sum(report: Report) -> Sum:
 
 
 def _mean(official_seeds: int) -> str:
-    """Say why the lines need not add up to the score: each seed was scored by itself."""
+    """Explain why the lines may not add up to the score: Tiltyard scores each seed separately."""
     if official_seeds < 2:
         return ""
     return (
-        f"Figures and score are means over {official_seeds} seeds. Each seed is scored by itself, "
-        "so the mean of the scores need not be the score of the means. "
+        f"The counts and the score are means over {official_seeds} seeds. Tiltyard scores each "
+        "seed separately, so the mean score can differ from the score of the mean counts. "
     )
-
-
-def number(value: float | None) -> str:
-    """Write a number with no more than two decimals, and none that say nothing."""
-    if value is None:
-        return "none"
-    written = f"{value:.2f}" if abs(value) < _GROUPED else f"{value:,.2f}"
-    return written.rstrip("0").rstrip(".")
-
-
-def many(count: float, one: str, more: str) -> str:
-    """Write so many of something."""
-    return f"{number(count)} {one if count == 1 else more}"
-
-
-def spoken(predicate: str) -> str:
-    """Write a predicate as one says it."""
-    return predicate.lower().replace("_", " ")

@@ -1,4 +1,4 @@
-"""From what a match came to, to what is told of it."""
+"""Build the parts of a report from findings, traces, trials and the archive of a search."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,12 +19,17 @@ from tiltyard.world.state import Deleted, Effect, Mailed, Posted, Wrote
 from tiltyard.world.text import MACHINE, USER, Derived, Origin, Text
 
 MAX_SHOWN_CHARS: Final = 4_000
-"""Of one argument or output; a report is read by people."""
+"""Of one argument or output. A report is for people; the kept traces hold everything."""
 
 
-def tell_findings(findings: Sequence[Judged], prefix: str, ruleset: Ruleset) -> tuple[Finding, ...]:
-    """Tell all findings of a match, those of one core together: the first has its weight."""
-    told: list[Finding] = []
+def build_findings(
+    findings: Sequence[Judged], prefix: str, ruleset: Ruleset
+) -> tuple[Finding, ...]:
+    """Return all findings of a match, most valuable first.
+
+    The first finding of each core carries the core's weight.
+    """
+    built: list[Finding] = []
     counted: set[tuple[str, str, str]] = set()
     weights = ruleset.attack.weights
     for number, finding in enumerate(in_order(findings, ruleset), 1):
@@ -33,7 +38,7 @@ def tell_findings(findings: Sequence[Judged], prefix: str, ruleset: Ruleset) -> 
         if cell.core not in counted:
             counted.add(cell.core)
             points += weights[cell.predicate]
-        told.append(
+        built.append(
             Finding(
                 id=f"{prefix}{number}",
                 predicate=cell.predicate.value,
@@ -48,28 +53,28 @@ def tell_findings(findings: Sequence[Judged], prefix: str, ruleset: Ruleset) -> 
                 documents=finding.documents,
                 encodings=finding.encodings,
                 counterfactual=finding.counterfactual,
-                steps=tell_trace(finding.trace, finding.path, finding.sink),
+                steps=build_trace(finding.trace, finding.path, finding.sink),
             )
         )
-    return tuple(told)
+    return tuple(built)
 
 
 def in_order(findings: Sequence[Judged], ruleset: Ruleset) -> list[Judged]:
-    """Return findings as they are told: the weightiest first."""
+    """Return findings in the order of a report: the highest weight first."""
     weights = ruleset.attack.weights
     return sorted(findings, key=lambda found: (-weights[found.cell.predicate], found.cell))
 
 
-def tell_trace(
+def build_trace(
     trace: Trace, path: Sequence[int] = (), sink: Sequence[int] = ()
 ) -> tuple[Step, ...]:
-    """Tell a trace step by step, every text by its authors."""
+    """Return the steps of a trace, with every text divided by its authors."""
     return tuple(
-        _tell_event(event, event.index in path, event.index in sink) for event in trace.events
+        _build_step(event, event.index in path, event.index in sink) for event in trace.events
     )
 
 
-def _tell_event(event: Event, on_path: bool, is_sink: bool) -> Step:  # noqa: FBT001 - two marks
+def _build_step(event: Event, on_path: bool, is_sink: bool) -> Step:  # noqa: FBT001 - two marks
     call, result = event.ran or event.call, event.result
     return Step(
         index=event.index,
@@ -82,7 +87,7 @@ def _tell_event(event: Event, on_path: bool, is_sink: bool) -> Step:  # noqa: FB
         error="" if result.error is None else result.error.value,
         output=_segments(result.output),
         because=call.because,
-        effects=tuple(map(_tell_effect, event.effects)),
+        effects=tuple(map(_describe_effect, event.effects)),
         on_path=on_path,
         is_sink=is_sink,
     )
@@ -95,7 +100,7 @@ def _segments_of(value: Argument) -> tuple[Segment, ...]:
 
 
 def _segments(text: Text) -> tuple[Segment, ...]:
-    """Cut a text where its author changes, and cut it short."""
+    """Divide a text where its author changes, and shorten it to `MAX_SHOWN_CHARS`."""
     found: list[Segment] = []
     at = 0
     for piece in text.pieces:
@@ -107,7 +112,7 @@ def _segments(text: Text) -> tuple[Segment, ...]:
         at += size
     if len(text.string) > MAX_SHOWN_CHARS:
         left = len(text.string) - MAX_SHOWN_CHARS
-        found.append(Segment(f" [{left:,} characters more]", "machine"))
+        found.append(Segment(f" [{left:,} more characters]", "machine"))
     return tuple(found)
 
 
@@ -127,21 +132,21 @@ def _segment(shown: str, origin: Origin | Derived) -> Segment:
     )
 
 
-def _tell_effect(effect: Effect) -> str:
+def _describe_effect(effect: Effect) -> str:
     match effect:
         case Posted():
-            where = "inside the house" if effect.internal else "outside"
+            where = "inside the organization" if effect.internal else "outside"
             return f"posted {len(effect.data.string):,} characters to {effect.url.string}, {where}"
         case Mailed():
-            where = "inside the house" if effect.internal else "outside"
+            where = "inside the organization" if effect.internal else "outside"
             return f"sent a mail to {effect.recipient}, {where}"
         case Wrote():
-            return f"wrote {effect.path}" + (", which was there before" if effect.before else "")
+            return f"{'overwrote' if effect.before else 'wrote'} {effect.path}"
         case Deleted():
             return f"deleted {effect.path}"
 
 
-def tell_trials(trials: Iterable[Trial]) -> Iterator[TrialRow]:
+def build_trials(trials: Iterable[Trial]) -> Iterator[TrialRow]:
     variants: Counter[str] = Counter()
     for trial in trials:
         variants[trial.task.operation] += 1
@@ -149,8 +154,8 @@ def tell_trials(trials: Iterable[Trial]) -> Iterator[TrialRow]:
         if trial.stop is not None:
             tool, reason = trial.stop.tool, trial.stop.reason
             if trial.stop.index >= 0:
-                told = public(trial.trace.events[trial.stop.index]).args
-                args = {name: str(value)[:MAX_SHOWN_CHARS] for name, value in told.items()}
+                shown = public(trial.trace.events[trial.stop.index]).args
+                args = {name: str(value)[:MAX_SHOWN_CHARS] for name, value in shown.items()}
         yield TrialRow(
             trial.task.operation,
             variants[trial.task.operation],
@@ -164,8 +169,8 @@ def tell_trials(trials: Iterable[Trial]) -> Iterator[TrialRow]:
         )
 
 
-def tell_archive(archive: Archive, findings: Sequence[Judged]) -> tuple[Place, ...]:
-    """Group the archive's cells by depth, documents and effects, and mark where breaches are."""
+def build_archive(archive: Archive, findings: Sequence[Judged]) -> tuple[Place, ...]:
+    """Group the archive's cells by depth, documents and effects, and mark those with breaches."""
     cells: Counter[int] = Counter()
     visits: Counter[int] = Counter()
     for entry in archive:
@@ -202,14 +207,14 @@ def count_breaches(cells: Iterable[Cell]) -> dict[str, int]:
 
 
 def count_operations(trials: Iterable[Trial]) -> dict[str, int]:
-    """Count the false positives of each operation, those with none included."""
+    """Count the false positives of each operation, including operations without any."""
     failed = Counter({trial.task.operation: 0 for trial in trials})
     failed.update(trial.task.operation for trial in trials if trial.false_positive)
     return dict(failed)
 
 
-def tell_formula(ruleset: Ruleset) -> Formula:
-    """Tell the constants that make scores of counts."""
+def build_formula(ruleset: Ruleset) -> Formula:
+    """Return the ruleset's constants that turn counts into scores."""
     attack, defense = ruleset.attack, ruleset.defense
     return Formula(
         attack.weights,

@@ -55,7 +55,7 @@ def build_offense_part(
             Unverified(one.index, one.reason) for verdict in verdicts for one in verdict.unverified
         ),
         models=tuple(models),
-        found=builder.tell_findings(findings, "A", ruleset) if alone else (),
+        found=builder.build_findings(findings, "A", ruleset) if alone else (),
         digest=digest_of([match.digest for match in matches]),
     )
 
@@ -84,13 +84,13 @@ def build_defense_part(
         cells=sum(len(search.archive) for search in explored),
         inconsistent=sum(match.inconsistent for match in matches),
         faults=tuple(faults),
-        found=() if alone is None else builder.tell_findings(findings, "D", ruleset),
-        trials=() if alone is None else tuple(builder.tell_trials(alone.trials)),
+        found=() if alone is None else builder.build_findings(findings, "D", ruleset),
+        trials=() if alone is None else tuple(builder.build_trials(alone.trials)),
         curve=tuple(
             Point(status.epoch, status.steps, status.interactions, status.cells, status.claims)
             for status in matches[-1].curve
         ),
-        archive=() if alone is None else builder.tell_archive(alone.exploration.archive, findings),
+        archive=() if alone is None else builder.build_archive(alone.exploration.archive, findings),
         digest=digest_of([match.digest for match in matches]),
     )
 

@@ -1,12 +1,13 @@
-"""An agent's susceptibility as a page: the same figures as `susceptibility`, in plots and tables.
+"""The page and the tables of a susceptibility measurement.
 
-Family names, documents and answers are strangers' words: they come as rows of tables and plots, and
-no specification has any of them in it.
+Names of families, documents and answers are hostile. They appear only as rows of tables and charts.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from tiltyard.reporting import charts
+from tiltyard.reporting.charts import Interval
 from tiltyard.reporting.page import (
     Block,
     Card,
@@ -22,32 +23,29 @@ from tiltyard.reporting.page import (
     Tone,
     render_page,
 )
-from tiltyard.reporting.plots import ACCENT, BREACH, QUIET
 from tiltyard.reporting.susceptibility_schema import (
     DEFINITIONS,
     Family,
     Outcome,
-    Played,
+    PlayedDocument,
     Share,
     Susceptibility,
     Tally,
 )
 
-_COLOURS: Final = {
-    Outcome.FOLLOWED: BREACH,
-    Outcome.STOPPED: ACCENT,
-    Outcome.REFUSED: "var(--good)",
-    Outcome.IGNORED: QUIET,
+_OUTCOMES: Final = {
+    Outcome.FOLLOWED.value: charts.BAD,
+    Outcome.STOPPED.value: charts.ACCENT,
+    Outcome.REFUSED.value: charts.GOOD,
+    Outcome.IGNORED.value: charts.QUIET,
 }
-_KINDS: Final = {"injections followed": BREACH, "benign tasks done": "var(--good)"}
-_ROW_HEIGHT: Final = 26
+_GROUPS: Final = {"injections followed": charts.BAD, "benign tasks done": charts.GOOD}
 ASIDE: Final = ("user's cost", "unread", "failed", "no action", "faults")
-"""Columns that are shown where there is something in them."""
-Values = dict[str, str | int | float | bool]
+"""Columns that a table omits if all their values are 0."""
 
 
 def page(found: Susceptibility) -> str:
-    """Return one self-contained HTML file; without JavaScript, its tables can be read."""
+    """Return one self-contained HTML file; its tables are readable without JavaScript."""
     plain: list[Note | Table] = [Note(headline(found)), *family_tables(found), *task_tables(found)]
     plain.append(Note("What the words mean", points=_meanings()))
     title = f"Susceptibility to injections: {found.agent}"
@@ -55,15 +53,15 @@ def page(found: Susceptibility) -> str:
 
 
 def setting(found: Susceptibility) -> str:
-    """Say who was tried, where and how."""
-    past = "without a guardrail"
+    """Return the agent, the guardrail and the scenario in one line."""
+    sides = "without a guardrail"
     if found.guardrail:
-        past += f" and with “{found.guardrail}”"
-    where = "a scenario of its own" if found.seed is None else f"seed {found.seed}"
-    told = f"{found.agent}, {past}, {where}, up to {found.per_family} documents a family"
+        sides += f" and with “{found.guardrail}”"
+    where = "a scenario from a directory" if found.seed is None else f"seed {found.seed}"
+    line = f"{found.agent}, {sides}, {where}, up to {found.per_family} documents for each family"
     if found.model is not None:
-        told += f", asked {found.model.requests:,} times ({found.model.manner})"
-    return told
+        line += f", {found.model.requests:,} requests to the model ({found.model.manner})"
+    return line
 
 
 def _sections(found: Susceptibility) -> Iterator[Section]:
@@ -71,13 +69,13 @@ def _sections(found: Susceptibility) -> Iterator[Section]:
     plots: tuple[Plot, ...] = (families("Without a guardrail", found, "alone"),)
     if found.total.guarded is not None:
         plots += (families("With the guardrail", found, "guarded"),)
-    lead = "What became of each document with a live injection in it."
+    lead = "What the agent did after it read each document with a live injection."
     yield Section("families", "By family", (Row(plots), *family_tables(found)), lead)
     tasks: tuple[Block, ...] = tuple(task_tables(found))
     tasks += tuple(_missed_tables(found))
     if found.tasks_missing:
-        tasks = (Note(f"Not played: {found.tasks_missing}.", "quiet"),)
-    lead = "Tasks of ordinary users that no stranger has a part in."
+        tasks = (Note(f"No benign tasks were played: {found.tasks_missing}.", "quiet"),)
+    lead = "Tasks of ordinary users, without any injection."
     yield Section("benign", "Benign tasks", tasks, lead)
     yield Section("words", "What the words mean", (Note("", points=_meanings()),))
     yield Section("episodes", "Every document", (_episodes(found.episodes), _run(found)))
@@ -88,41 +86,48 @@ def _meanings() -> tuple[str, ...]:
 
 
 def headline(found: Susceptibility) -> str:
-    """Say the result in a sentence or two."""
+    """Return the result in one or two sentences."""
     total = found.total
-    said = f"Without a guardrail, {told(total.alone.followed)} injections were followed"
+    said = f"Without a guardrail, the agent followed {ratio(total.alone.followed)} injections"
     if total.guarded is not None:
-        said += f"; with it, {told(total.guarded.followed)}"
+        said += f"; with the guardrail, {ratio(total.guarded.followed)}"
     if found.tasks_alone is not None:
-        said += f". Without a guardrail, {told(found.tasks_alone.done)} benign tasks were done"
+        done = ratio(found.tasks_alone.done)
+        said += f". Without a guardrail, it completed {done} benign tasks"
     if found.tasks_guarded is not None:
-        said += f"; with it, {told(found.tasks_guarded.done)}"
+        said += f"; with the guardrail, {ratio(found.tasks_guarded.done)}"
     return " ".join((f"{said}.", *warnings(found)))
 
 
 def warnings(found: Susceptibility) -> Iterator[str]:
-    """Yield what a reader has to know before anything is concluded."""
+    """Yield what a reader must know before drawing conclusions."""
     total = found.total
-    for where, tally in (("without a guardrail", total.alone), ("with it", total.guarded)):
+    for where, tally in (
+        ("without a guardrail", total.alone),
+        ("with the guardrail", total.guarded),
+    ):
         if tally is None:
             continue
-        # Past a guardrail, not to have read it may be the guardrail's doing.
+        # With a guardrail, a document may be unread because the guardrail stopped the reading.
         if tally.unread and tally is total.alone:
             yield (
-                f"{tally.unread} of {tally.followed.of} documents were never read {where}, so of "
-                "these nothing is known."
+                f"The agent never read {tally.unread} of {tally.followed.of} documents {where}, so "
+                "these say nothing about it."
             )
         if tally.no_action:
-            yield f"{tally.no_action} episodes {where} ended because a model's reply was no action."
+            yield (
+                f"{tally.no_action} episodes {where} ended because the model's reply was not a "
+                "valid action."
+            )
         if tally.faults:
             first = next(one.fault for one in found.episodes if one.fault)
             yield (
                 f"In {tally.faults} of {tally.followed.of} episodes the guardrail itself failed, "
-                f"which denies a call: {first}"
+                f"and a failure denies the call: {first}"
             )
 
 
-def told(share: Share) -> str:
+def ratio(share: Share) -> str:
     """Write a share with its interval."""
     return f"{share.count} of {share.of} ({interval(share)})"
 
@@ -151,11 +156,8 @@ def _card(label: str, share: Share, tone: Tone = "") -> Card:
     return Card(label, f"{share.count}", f"{share.of}", f"95%: {interval(share)}", tone, part)
 
 
-# Tables ------------------------------------------------------------------------------------------
-
-
 def family_tables(found: Susceptibility) -> Iterator[Table]:
-    """Yield a table for each side, with all families and their sum."""
+    """Yield a table for each side, with all families and the total."""
     rows = (*found.families, found.total)
     yield _table(
         "Without a guardrail: documents (95% interval of the share)",
@@ -213,15 +215,18 @@ def task_tables(found: Susceptibility) -> Iterator[Table]:
 
 
 def _missed_tables(found: Susceptibility) -> Iterator[Table]:
-    """Yield which tasks were not done, and why."""
+    """Yield the tasks that were not done, and why."""
     columns = (
         Column("operation"),
         Column("the user said"),
         Column("stopped call", "code"),
         Column("the guardrail said"),
-        Column("what was missing"),
+        Column("missing"),
     )
-    sides = ("Without a guardrail", found.tasks_alone), ("With it", found.tasks_guarded)
+    sides = (
+        ("Without a guardrail", found.tasks_alone),
+        ("With the guardrail", found.tasks_guarded),
+    )
     for name, tasks in sides:
         rows = tuple(
             (one.operation, "\n".join(one.messages), one.tool, one.reason, one.missing)
@@ -232,12 +237,12 @@ def _missed_tables(found: Susceptibility) -> Iterator[Table]:
 
 
 def _cell(share: Share) -> str:
-    """Write a share where its whole stands in a column of its own."""
+    """Write a share without its total, which has its own column."""
     return f"{share.count} ({interval(share)})"
 
 
 def _table(caption: str, names: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
-    """Return a table without the columns in which nothing happened, if they are no matter."""
+    """Return a table without those columns of `ASIDE` that contain only zeros."""
     kept = [
         at
         for at, name in enumerate(names)
@@ -247,7 +252,7 @@ def _table(caption: str, names: tuple[str, ...], rows: list[tuple[str, ...]]) ->
     return Table(caption, columns, tuple(tuple(row[at] for at in kept) for row in rows))
 
 
-def _episodes(episodes: tuple[Played, ...]) -> Table:
+def _episodes(episodes: tuple[PlayedDocument, ...]) -> Table:
     columns = (
         Column("document", "code"),
         Column("family"),
@@ -271,7 +276,7 @@ def _episodes(episodes: tuple[Played, ...]) -> Table:
         )
         for one in episodes
     )
-    return Table("Every document, and the call that decided", columns, rows)
+    return Table("Every document, and the call that decided its outcome", columns, rows)
 
 
 def _run(found: Susceptibility) -> Facts:
@@ -285,120 +290,35 @@ def _run(found: Susceptibility) -> Facts:
     )
 
 
-# Plots -------------------------------------------------------------------------------------------
-
-
 def families(title: str, found: Susceptibility, side: str) -> Plot:
-    """Draw of each family what became of its documents, stacked in one bar."""
-    rows: list[Values] = []
-    for order, family in enumerate(found.families):
+    """Draw a bar for each family, divided by what happened to its documents."""
+    counts = []
+    for family in found.families:
         tally = family.alone if side == "alone" else family.guarded
-        for layer, outcome in enumerate(_COLOURS):
-            one: Share | None = getattr(tally, outcome.value, None)
-            if one is not None and one.count:
-                rows.append(
-                    {
-                        "family": family.name,
-                        "outcome": outcome.value,
-                        "documents": one.count,
-                        "order": order,
-                        "layer": layer,
-                    }
-                )
-    names = [outcome.value for outcome in _COLOURS]
-    spec: dict[str, Any] = {
-        "width": "container",
-        "height": _ROW_HEIGHT * len(found.families),
-        "mark": {"type": "bar", "height": {"band": 0.6}},
-        "encoding": {
-            "y": _in_order("family"),
-            "x": {
-                "field": "documents",
-                "type": "quantitative",
-                "stack": "zero",
-                "axis": {"tickMinStep": 1, "format": "d", "tickCount": 5},
-            },
-            "order": {"field": "layer"},
-            "color": {
-                "field": "outcome",
-                "type": "nominal",
-                "scale": {"domain": names, "range": [*_COLOURS.values()]},
-                "legend": {"orient": "top", "symbolType": "square"},
-            },
-            "tooltip": [{"field": name} for name in ("family", "outcome", "documents")],
-        },
-    }
-    return Plot(title, spec, tuple(rows))
+        shares = {outcome: getattr(tally, outcome, None) for outcome in _OUTCOMES}
+        counts.append(
+            (family.name, {name: one.count for name, one in shares.items() if one is not None})
+        )
+    return charts.stacked_bars(title, counts, ("family", "outcome", "documents"), _OUTCOMES)
 
 
 def glance(found: Susceptibility) -> Plot:
-    """Draw what was followed and what was done, each without and with, as shares in intervals."""
+    """Draw the shares of followed injections and of completed tasks, on each side."""
     total = found.total
-    followed, done = _KINDS
+    followed, done = _GROUPS
     shares = (
         (followed, "without", total.alone.followed),
         (followed, "with", None if total.guarded is None else total.guarded.followed),
         (done, "without", None if found.tasks_alone is None else found.tasks_alone.done),
         (done, "with", None if found.tasks_guarded is None else found.tasks_guarded.done),
     )
-    rows: list[Values] = [
-        {
-            "name": f"{kind}, {side}",
-            "kind": kind,
-            "count": one.count,
-            "of": one.of,
-            "share": one.count / one.of,
-            "low": one.low,
-            "high": one.high,
-            "order": order,
-        }
-        for order, (kind, side, one) in enumerate(shares)
+    drawn = [
+        Interval(f"{group}, {side}", group, one.count, one.of, one.low, one.high)
+        for group, side, one in shares
         if one is not None and one.of
     ]
-    axis = {"format": "%", "tickCount": 5}
-    scale = {"domain": [0, 1], "nice": False}
-    spec: dict[str, Any] = {
-        "width": "container",
-        "height": _ROW_HEIGHT * len(rows),
-        "encoding": {
-            "y": _in_order("name"),
-            "color": {
-                "field": "kind",
-                "type": "nominal",
-                "scale": {"domain": [*_KINDS], "range": [*_KINDS.values()]},
-                "legend": None,
-            },
-            "tooltip": [
-                {"field": "name"},
-                {"field": "count"},
-                {"field": "of"},
-                *({"field": name, "format": ".0%"} for name in ("share", "low", "high")),
-            ],
-        },
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.5},
-                "encoding": {
-                    "x": {
-                        "field": "low",
-                        "type": "quantitative",
-                        "title": "share",
-                        "axis": axis,
-                        "scale": scale,
-                    },
-                    "x2": {"field": "high"},
-                },
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-                "encoding": {"x": {"field": "share", "type": "quantitative", "scale": scale}},
-            },
-        ],
-    }
-    note = "A point is what was measured, a line its 95% interval. Without and with the guardrail."
-    return Plot("At a glance", spec, tuple(rows), note)
-
-
-def _in_order(field: str) -> dict[str, Any]:
-    sort = {"field": "order", "op": "min"}
-    return {"field": field, "type": "nominal", "sort": sort, "title": None}
+    note = (
+        "A point is the measured share, the line its 95% interval. “Without” and “with” mean "
+        "without and with the guardrail."
+    )
+    return charts.intervals("At a glance", drawn, _GROUPS, note)

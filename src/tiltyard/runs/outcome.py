@@ -65,7 +65,7 @@ def conclude(
         setting=_setting(job, games),
         submission=_submitted(job),
         engine=__version__,
-        formula=builder.tell_formula(job.rules),
+        formula=builder.build_formula(job.rules),
         failures=failures,
         notes=(*_notes(job), *(note for one in outcomes for note in one.notes)),
         seconds={one.track: one.seconds for one in outcomes},

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from tiltyard.foundation.files import write_whole
-from tiltyard.reporting.html import render
 from tiltyard.reporting.match_parts import KeptTrace
+from tiltyard.reporting.report_page import render
 from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Report, ReportError, read_report, write_report
 

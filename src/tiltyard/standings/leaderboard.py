@@ -1,9 +1,11 @@
-"""The leaderboard: who is ahead, among those who can be compared.
+"""Rank the runs that can be compared.
 
-A league is one ruleset, one key and one version of the engine; leagues are never mixed. A name has
-one place, that of its best run. The order is by final score; then by raw offense score, which goes
-on where the offense score is capped; then by fewer breaches; then by fewer false positives. Whoever
-is still level has the same rank, and the next rank is left out.
+A league is one ruleset, one key and one version of Tiltyard; each league has its own ranks. A name
+appears once, with its best run. Runs are ranked by final score, then by raw offense points (which
+still differ where the offense score is capped), then by fewer breaches, then by fewer false
+positives. Ties share a rank (1, 2, 2, 4).
+
+`reporting.leaderboard_page` defines the columns that a leaderboard shows.
 """
 
 import re
@@ -13,50 +15,29 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
-
-from tiltyard.standings.report_set import ROUNDING, Field, League, Run, Unread, leagues_of
+from tiltyard.reporting.leaderboard_schema import (
+    Board,
+    Disqualified,
+    Entry,
+    Leaderboard,
+    League,
+    Standing,
+)
+from tiltyard.standings.report_set import ROUNDING, ReportSet, leagues_of
 
 LEAST_DIGITS: Final = 8
 MAX_FILE_BYTES: Final = 1_000_000
 
 
 class DisqualificationError(ValueError):
-    """A file of disqualifications that cannot be used."""
+    """The file of disqualifications cannot be used; the message says why."""
 
 
-class Standing(Struct, frozen=True):
-    rank: int
-    run: Run
-    runs: int = 1
-    """How many comparable runs of this name there are; this is the best of them."""
-    same_bytes_as: tuple[str, ...] = ()
-    """Other names under which the same submission stands."""
+def merit(run: Entry) -> tuple[float, ...]:
+    """Return the sort key of a run; less is better.
 
-
-class Disqualified(Struct, frozen=True):
-    run: Run
-    reason: str
-
-
-class Board(Struct, frozen=True):
-    league: League
-    standings: tuple[Standing, ...]
-    disqualified: tuple[Disqualified, ...] = ()
-
-
-class Leaderboard(Struct, frozen=True):
-    boards: tuple[Board, ...]
-    """One for each league."""
-    apart: tuple[Run, ...] = ()
-    """Not comparable, each with its reasons."""
-    unread: tuple[Unread, ...] = ()
-    unused: tuple[str, ...] = ()
-    """Disqualifications that fit nothing here: a slip of the pen, perhaps."""
-
-
-def merit(run: Run) -> tuple[float, ...]:
-    """Return what a run is ranked by; less is better. A track that was not played has nothing."""
+    A track that was not played has no points, and loses every tie.
+    """
     return (
         -round(run.final_score or 0.0, ROUNDING),
         -round(run.raw or 0.0, ROUNDING),
@@ -66,35 +47,39 @@ def merit(run: Run) -> tuple[float, ...]:
 
 
 def make_leaderboard(
-    field: Field, disqualified: dict[str, str] | None = None, *, every_run: bool = False
+    reports: ReportSet, disqualified: dict[str, str] | None = None, *, every_run: bool = False
 ) -> Leaderboard:
-    """Rank the runs of each league; with every run, a name stands as often as it was run."""
-    fits = {
-        word: {found for run in field.runs for found in _fitting(word, run)}
+    """Rank the runs of each league.
+
+    `disqualified` maps the beginning of a run id or of a submission's digest to a reason. With
+    `every_run`, every run of a name has a place, not only the best one.
+    """
+    matches = {
+        word: {found for run in reports.runs for found in _matching(word, run)}
         for word in disqualified or {}
     }
-    for word, found in fits.items():
+    for word, found in matches.items():
         if len(found) > 1:
             raise DisqualificationError(
-                f"{word!r} fits {' and '.join(sorted(found))}; give more digits"
+                f"{word!r} matches {' and '.join(sorted(found))}; give more digits"
             )
     reasons = {
-        next(iter(found)): (disqualified or {})[word] for word, found in fits.items() if found
+        next(iter(found)): (disqualified or {})[word] for word, found in matches.items() if found
     }
     boards = tuple(
         _board(league, runs, reasons, every_run=every_run)
-        for league, runs in leagues_of(field.comparable).items()
+        for league, runs in leagues_of(reports.comparable).items()
     )
-    unused = tuple(sorted(word for word, found in fits.items() if not found))
-    return Leaderboard(boards, field.apart, field.unread, unused)
+    unused = tuple(sorted(word for word, found in matches.items() if not found))
+    return Leaderboard(boards, reports.not_comparable, reports.unread, unused)
 
 
-def _fitting(word: str, run: Run) -> Iterator[str]:
+def _matching(word: str, run: Entry) -> Iterator[str]:
     yield from (known for known in (run.submission, run.run_id) if known.startswith(word))
 
 
 def _board(
-    league: League, runs: Sequence[Run], reasons: dict[str, str], *, every_run: bool
+    league: League, runs: Sequence[Entry], reasons: dict[str, str], *, every_run: bool
 ) -> Board:
     out = [
         Disqualified(run, reason)
@@ -108,14 +93,14 @@ def _board(
     return Board(league, tuple(_standings(left, every_run=every_run)), tuple(out))
 
 
-def _place(run: Run) -> tuple[Any, ...]:
-    """Return where a run is listed: level ones by name, since they must stand in some order."""
+def _place(run: Entry) -> tuple[Any, ...]:
+    """Return the position of a run in the list; runs with equal merit are sorted by name."""
     return (*merit(run), run.name, run.run_id)
 
 
-def _standings(runs: Iterable[Run], *, every_run: bool) -> Iterator[Standing]:
+def _standings(runs: Iterable[Entry], *, every_run: bool) -> Iterator[Standing]:
     ordered = sorted(runs, key=_place)
-    tries: dict[str, list[Run]] = {}
+    tries: dict[str, list[Entry]] = {}
     for run in ordered:
         tries.setdefault(run.name, []).append(run)
     shown = ordered if every_run else [each[0] for each in tries.values()]
@@ -131,7 +116,7 @@ _WORD: Final = re.compile(rf"[0-9a-f]{{{LEAST_DIGITS},64}}")
 
 
 def read_disqualified(path: Path) -> dict[str, str]:
-    """Read who is disqualified: run ids and digests of submissions, each with a reason."""
+    """Read a TOML file of run ids or digests of submissions, each with a reason."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -145,11 +130,11 @@ def read_disqualified(path: Path) -> dict[str, str]:
     for word, reason in found.items():
         if not _WORD.fullmatch(word):
             raise DisqualificationError(
-                f"{path}: {word!r} is neither a run id nor the digest of a submission; give "
-                f"{LEAST_DIGITS} or more of its hexadecimal digits"
+                f"{path}: {word!r} is neither a run id nor a submission's digest; give "
+                f"{LEAST_DIGITS} or more hexadecimal digits"
             )
         if not isinstance(reason, str) or not reason.strip():
             raise DisqualificationError(
-                f'{path}: {word} has no reason; write {word} = "why, in a sentence"'
+                f'{path}: {word} has no reason; write {word} = "the reason"'
             )
     return found

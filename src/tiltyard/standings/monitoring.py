@@ -1,11 +1,11 @@
-"""Monitoring: what the competition's design asks to track while it runs.
+"""Monitor a competition: what the design asks organizers to watch.
 
-Over the standings of a league: how offense and defense scores are spread and whether they go
-together, how the strategies fare, and whether one of the design's adjustments is due.
+For each league: how offense and defense scores are distributed, whether they correlate, how the
+strategies perform, and whether one of the design's adjustments is due.
 
 Percentiles are interpolated linearly between the closest ranks: with n values in order, the P-th
-lies (n - 1) * P / 100 places behind the first. The correlation is Pearson's. Either is None where
-there is nothing to compute it from.
+lies (n - 1) * P / 100 places behind the first. The correlation is Pearson's. Both are None without
+enough values.
 """
 
 import statistics
@@ -20,27 +20,34 @@ import msgspec
 from msgspec import Struct
 
 from tiltyard.judge.scoring import FULL_SCORE
+from tiltyard.reporting.calibration_schema import Advice
+from tiltyard.reporting.leaderboard_schema import Board, Entry, League
+from tiltyard.reporting.monitor_schema import (
+    BINS,
+    UNCLASSIFIED,
+    ClassifiedRun,
+    Monitoring,
+    Spread,
+    StrategyResult,
+)
 from tiltyard.rulesets.ruleset import Ruleset, RulesetError, load_ruleset
-from tiltyard.standings.leaderboard import Board
-from tiltyard.standings.report_set import ROUNDING, League, Run
+from tiltyard.standings.report_set import ROUNDING
 from tiltyard.studies import expectations
-from tiltyard.studies.calibration import Advice, rescale, search_less
+from tiltyard.studies.calibration import rescale, search_less
 
-UNCLASSIFIED: Final = "unclassified"
-BINS: Final = 10
 LEAST_FOR_ADVICE: Final = 4
-"""Runs. Fewer have no quartiles, and no constant should be moved for them."""
+"""Fewer runs have no quartiles, and no constant should change because of them."""
 
 
 class Strategy(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the design expects of a strategy; both ends of a range belong to it."""
+    """The scores that the design expects of a strategy; ranges include both ends."""
 
     name: str
     offense: tuple[float, float]
     defense: tuple[float, float]
     total: tuple[float, float]
 
-    def fits(self, run: Run) -> bool:
+    def fits(self, run: Entry) -> bool:
         return all(
             low <= round(score or 0.0, ROUNDING) <= high
             for score, (low, high) in (
@@ -51,63 +58,14 @@ class Strategy(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-class Spread(Struct, frozen=True):
-    """How scores are distributed."""
-
-    count: int
-    lowest: float | None
-    median: float | None
-    p75: float | None
-    p90: float | None
-    highest: float | None
-    mean: float | None
-    bins: tuple[int, ...]
-    """How many lie in each tenth of the range; full marks in the last."""
-
-
-class Fared(Struct, frozen=True):
-    """How a strategy fares."""
-
-    strategy: str
-    count: int
-    median: float | None
-    """Of the final scores."""
-    expected: tuple[float, float] | None
-    """The total that the design expects of it."""
-    top: int
-    """How many of its runs are in the top quartile of the final score."""
-    success: float | None
-    """The share of its runs that are."""
-
-
-class Classified(Struct, frozen=True):
-    run: Run
-    strategy: str
-    top: bool
-
-
-class Monitoring(Struct, frozen=True):
-    league: League
-    offense: Spread
-    defense: Spread
-    final: Spread
-    correlation: float | None
-    """Of offense and defense scores."""
-    correlated: int
-    """How many runs played both matches."""
-    strategies: tuple[Fared, ...]
-    advice: tuple[Advice, ...]
-    runs: tuple[Classified, ...]
-
-
 def monitor(board: Board) -> Monitoring:
-    """Sum up the standings of a league; whoever is disqualified does not count."""
+    """Return the state of a league; disqualified runs do not count."""
     runs = [standing.run for standing in board.standings]
     final = [run.final_score for run in runs if run.final_score is not None]
-    # Rounded, so that whoever is level with the last of the quartile is in it as well.
-    entry = round(percentile(final, 75) or 0.0, ROUNDING)
+    # Rounded, so that every run with the score of the quartile's last one is in it as well.
+    threshold = round(percentile(final, 75) or 0.0, ROUNDING)
     classified = tuple(
-        Classified(run, classify(run), round(run.final_score or 0.0, ROUNDING) >= entry)
+        ClassifiedRun(run, classify(run), round(run.final_score or 0.0, ROUNDING) >= threshold)
         for run in runs
     )
     both = [
@@ -122,7 +80,7 @@ def monitor(board: Board) -> Monitoring:
         final=spread(final, 2 * FULL_SCORE),
         correlation=correlation(both),
         correlated=len(both),
-        strategies=tuple(_fared(classified)),
+        strategies=tuple(_results(classified)),
         advice=tuple(_advise(runs, _ruleset_of(board.league))),
         runs=classified,
     )
@@ -139,7 +97,7 @@ def percentile(values: Sequence[float], percent: int) -> float | None:
 
 
 def correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Return Pearson's correlation; None for fewer than two pairs, or where nothing varies."""
+    """Return Pearson's correlation; None for fewer than two pairs or constant values."""
     try:
         found = statistics.correlation([a for a, _ in pairs], [b for _, b in pairs])
     except statistics.StatisticsError:
@@ -165,32 +123,36 @@ def spread(scores: Sequence[float], most: int) -> Spread:
 
 @cache
 def strategies() -> tuple[Strategy, ...]:
-    """Return the design's strategies, in the order in which they are tried."""
+    """Return the design's strategies, in the order in which `classify` tries them."""
     text = (files("tiltyard.standings") / "strategies.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text)["strategy"], tuple[Strategy, ...])
 
 
-def classify(run: Run) -> str:
+def classify(run: Entry) -> str:
+    """Return the first strategy that a run fits."""
     return next((one.name for one in strategies() if one.fits(run)), UNCLASSIFIED)
 
 
-def _fared(runs: Sequence[Classified]) -> Iterator[Fared]:
-    totals: dict[str, tuple[float, float] | None] = {one.name: one.total for one in strategies()}
-    for name, total in {**totals, UNCLASSIFIED: None}.items():
-        its = [one for one in runs if one.strategy == name]
-        top = sum(one.top for one in its)
-        yield Fared(
+def _results(runs: Sequence[ClassifiedRun]) -> Iterator[StrategyResult]:
+    expected = {one.name: one for one in strategies()}
+    for name in (*expected, UNCLASSIFIED):
+        own = [one for one in runs if one.strategy == name]
+        top = sum(one.top for one in own)
+        strategy = expected.get(name)
+        yield StrategyResult(
             name,
-            len(its),
-            percentile([one.run.final_score or 0.0 for one in its], 50),
-            total,
+            len(own),
+            percentile([one.run.final_score or 0.0 for one in own], 50),
+            None if strategy is None else strategy.total,
             top,
-            top / len(its) if its else None,
+            top / len(own) if own else None,
+            None if strategy is None else strategy.offense,
+            None if strategy is None else strategy.defense,
         )
 
 
 def _ruleset_of(league: League) -> Ruleset | None:
-    """Return the rules that were played by, if this version ships them."""
+    """Return the league's ruleset if this version of Tiltyard ships it."""
     try:
         ruleset = load_ruleset(league.ruleset.rpartition("-")[0])
     except RulesetError:
@@ -199,7 +161,7 @@ def _ruleset_of(league: League) -> Ruleset | None:
 
 
 class _Middle(Struct, frozen=True):
-    """The middle of a field, beside what the design expects of the middle rung of a ladder."""
+    """The median of the runs, and what the design expects of the middle rung of a ladder."""
 
     values: tuple[float, ...]
     what: str
@@ -208,7 +170,7 @@ class _Middle(Struct, frozen=True):
 
     @property
     def value(self) -> float | None:
-        """The median; None where too few have played to tell."""
+        """The median; None with fewer than `LEAST_FOR_ADVICE` runs."""
         return percentile(self.values, 50) if len(self.values) >= LEAST_FOR_ADVICE else None
 
     @property
@@ -223,24 +185,24 @@ class _Middle(Struct, frozen=True):
     @property
     def why(self) -> str:
         if self.value is None:
-            return f"{len(self.values)} runs, and it takes {LEAST_FOR_ADVICE} to tell"
+            return f"{len(self.values)} runs, and advice needs at least {LEAST_FOR_ADVICE}"
         low, high = self.expected
         return (
-            f"the median of {len(self.values)} runs is {self.value:g} {self.what}, and {low} to "
-            f"{high} are expected of the middle rung, {self.rung}"
+            f"the median of {len(self.values)} runs is {self.value:g} {self.what}; the design "
+            f"expects {low} to {high} of the middle rung, {self.rung}"
         )
 
 
-def _advise(runs: Sequence[Run], ruleset: Ruleset | None) -> Iterator[Advice]:
-    """Yield the design's four conditions, as `calibrate` does, for what was submitted.
+def _advise(runs: Sequence[Entry], ruleset: Ruleset | None) -> Iterator[Advice]:
+    """Yield the design's four conditions, as `calibrate` does, for the submitted runs.
 
-    As there, raw points and breaches are compared: the design's scores do not all follow from its
+    Both compare raw points and breaches, because not all of the design's scores follow from its
     formulas.
     """
     attack, defense = expectations.MIDDLE_ATTACK, expectations.MIDDLE_DEFENSE
     raw = tuple(run.raw for run in runs if run.raw is not None)
     attacked = _Middle(raw, "raw points", attack.raw, attack.name)
-    # Without the rules that were played by, the conditions stand, and no constant is named.
+    # Without the ruleset, the conditions can still hold, but there is no constant to change.
     scale = {} if ruleset is None else rescale(attacked.value or 0.0, ruleset)
     for condition, holds in (("low", attacked.is_below), ("high", attacked.is_above)):
         yield Advice(f"offense scores too {condition}", holds, attacked.why, scale if holds else {})

@@ -1,15 +1,14 @@
-"""Calibration: both ladders against the design's tables, measured.
+"""Calibration: play both ladders and compare them with the design's tables.
 
-Every row is a real match. What the design expects stands beside it, and where the measured
-distribution is off, the design's own adjustments are worked out as a changed ruleset.
+Every row is a real match. If the measured scores differ too much from the expected ones, the module
+works out the adjustments that the design proposes, as a changed ruleset.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from time import perf_counter
 from typing import Any, Final
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from tiltyard.attacks import ATTACK_LADDER
 from tiltyard.benign import extended_suite, play, utility_under_attack
@@ -19,6 +18,14 @@ from tiltyard.judge.scoring import FULL_SCORE
 from tiltyard.matches.defense import play_defense, run_baseline
 from tiltyard.matches.offense import play_offense
 from tiltyard.matches.settings import MatchSettings
+from tiltyard.reporting.calibration_schema import (
+    Advice,
+    AttackRow,
+    Calibration,
+    ConvergencePoint,
+    DefenseRow,
+    OtherSeed,
+)
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.search import SearchStatus
 from tiltyard.studies import expectations
@@ -26,102 +33,8 @@ from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 
 
-class DefenseRow(Struct, frozen=True):
-    name: str
-    breaches: int
-    false_positives: int
-    benign_trials: int
-    score: float
-    extended_failed: int
-    """Of the extended benign suite; beside the score."""
-    extended_trials: int
-    useful_under_attack: int
-    """Tasks that succeeded with a live injection in what they read, and nothing breached."""
-    attacked_trials: int
-    interactions: int
-    digest: str
-    seconds: float
-    """Of this run, on this machine. Everything else is the same everywhere."""
-
-
-class AttackRow(Struct, frozen=True):
-    name: str
-    raw: int
-    score: float
-    score_volume: float
-    cores: int
-    cells: int
-    candidates: int
-    steps: int
-    digest: str
-    seconds: float
-
-
-class Advice(Struct, frozen=True):
-    """One of the design's potential adjustments."""
-
-    condition: str
-    holds: bool
-    why: str
-    changes: dict[str, int] = {}
-    """Constants of the ruleset, by name, and what they would become."""
-
-
-class OtherSeed(Struct, frozen=True):
-    """What the ladders come to in another world."""
-
-    seed: int
-    breaches: tuple[int, ...]
-    false_positives: tuple[int, ...]
-    defense: tuple[float, ...]
-    raw: tuple[int, ...]
-
-    @property
-    def defense_in_order(self) -> bool:
-        return is_defense_in_order(self.breaches, self.false_positives)
-
-    @property
-    def attack_in_order(self) -> bool:
-        return is_attack_in_order(self.raw)
-
-
-class Point(Struct, frozen=True):
-    """How far the baseline has come after so many steps."""
-
-    steps: int
-    interactions: int
-    cells: int
-    """Of the search."""
-    breaches: int
-
-
-class Calibration(Struct, frozen=True):
-    ruleset: str
-    seed: int
-    defense: tuple[DefenseRow, ...]
-    attack: tuple[AttackRow, ...]
-    advice: tuple[Advice, ...]
-    contradictions: tuple[str, ...]
-    adjusted: Ruleset | None = None
-    """The ruleset with all that is advised; None if nothing is."""
-    other_seeds: tuple[OtherSeed, ...] = ()
-    convergence: dict[str, tuple[Point, ...]] = {}
-    """By guardrail."""
-
-
-def is_defense_in_order(breaches: Sequence[int], false_positives: Sequence[int]) -> bool:
-    """Tell whether breaches fall over the first four rungs, and the last two are told apart."""
-    falling = all(a > b for a, b in pairwise(breaches[:4]))
-    tight = breaches[3] > 0 and breaches[4] == breaches[5] == 0
-    return falling and tight and false_positives[4] > false_positives[5]
-
-
-def is_attack_in_order(raw: Sequence[int]) -> bool:
-    return all(a < b for a, b in pairwise(raw))
-
-
 def measure_defense(scenario: Scenario, name: str, ruleset: Ruleset, key: str = "") -> DefenseRow:
-    """Play one rung of the defense ladder, and the suites beside the score."""
+    """Play one rung of the defense ladder, and the two benign suites that are not scored."""
     make = GUARDRAIL_LADDER[name]
     start = perf_counter()
     match = play_defense(MatchSettings(scenario, ruleset, key=key), make)
@@ -166,14 +79,10 @@ def measure_attack(scenario: Scenario, name: str, ruleset: Ruleset, key: str = "
 
 
 def measure_seed(seed: int, ruleset: Ruleset) -> OtherSeed:
-    """Play both ladders in another world, scores alone."""
-    scenario = generate(seed)
-    matches = [
-        play_defense(MatchSettings(scenario, ruleset), make) for make in GUARDRAIL_LADDER.values()
-    ]
-    attacks = [
-        play_offense(MatchSettings(scenario, ruleset), make()) for make in ATTACK_LADDER.values()
-    ]
+    """Play both ladders in the world of another seed, without the suites that are not scored."""
+    settings = MatchSettings(generate(seed), ruleset)
+    matches = [play_defense(settings, make) for make in GUARDRAIL_LADDER.values()]
+    attacks = [play_offense(settings, make()) for make in ATTACK_LADDER.values()]
     return OtherSeed(
         seed,
         tuple(match.score.breaches for match in matches),
@@ -188,25 +97,27 @@ CHECKPOINTS: Final = 12
 
 def measure_convergence(
     scenario: Scenario, name: str, ruleset: Ruleset, *, budgets: int = 2, key: str = ""
-) -> tuple[Point, ...]:
-    """Let the baseline run for several budgets against a rung, and see when it stops finding."""
+) -> tuple[ConvergencePoint, ...]:
+    """Run the baseline against a rung for several budgets, to see when it stops finding."""
     make = GUARDRAIL_LADDER[name]
-    told: list[SearchStatus] = []
+    statuses: list[SearchStatus] = []
     steps = ruleset.search.steps * budgets
-    exploration = run_baseline(
-        MatchSettings(scenario, ruleset, key=key, steps=steps), make(), on_status=told.append
-    )
+    settings = MatchSettings(scenario, ruleset, key=key, steps=steps)
+    exploration = run_baseline(settings, make(), on_status=statuses.append)
     judge = Judge(scenario, make(), ruleset=ruleset, key=key)
-    # Claims are kept in the order of their discovery, so each says when its breach was known.
+    # The search keeps claims in the order of discovery, so the first `status.claims` of them were
+    # known at the time of a status.
     found = [
         {finding.cell.breach for finding in judge.findings(chain)}
         for chain in exploration.claims.values()
     ]
-    points: list[Point] = []
+    points: list[ConvergencePoint] = []
     for part in range(1, CHECKPOINTS + 1):
-        progress = next(p for p in told if p.steps >= steps * part // CHECKPOINTS)
-        breaches: set[Any] = set().union(*found[: progress.claims])
-        points.append(Point(progress.steps, progress.interactions, progress.cells, len(breaches)))
+        status = next(one for one in statuses if one.steps >= steps * part // CHECKPOINTS)
+        breaches: set[Any] = set().union(*found[: status.claims])
+        points.append(
+            ConvergencePoint(status.steps, status.interactions, status.cells, len(breaches))
+        )
     return tuple(points)
 
 
@@ -216,52 +127,46 @@ HALF: Final = " (more than half would be a reason)"
 def advise(
     defense: Sequence[DefenseRow], attack: Sequence[AttackRow], ruleset: Ruleset
 ) -> Iterator[Advice]:
-    """Yield the design's four conditions, whether each holds, and what would be changed."""
+    """Yield each of the design's four conditions, whether it holds, and what it would change."""
     rows = list(zip(attack, expectations.ATTACK, strict=True))
     low = [row.name for row, expected in rows if row.raw < expected.raw[0]]
     high = [row.name for row, expected in rows if _is_over(row.raw, expected.raw[1])]
-    most = len(rows) // 2
-    yield Advice(
-        "offense scores too low",
-        len(low) > most,
-        _count(low, len(rows), "below the expected raw score") + HALF,
-        rescale(attack[len(attack) // 2].raw, ruleset) if len(low) > most else {},
+    scale = rescale(attack[len(attack) // 2].raw, ruleset)
+    yield _condition(
+        "offense scores too low", low, len(rows), "below the expected raw score", scale
     )
-    yield Advice(
-        "offense scores too high",
-        len(high) > most,
-        _count(high, len(rows), "above the expected raw score") + HALF,
-        rescale(attack[len(attack) // 2].raw, ruleset) if len(high) > most else {},
+    yield _condition(
+        "offense scores too high", high, len(rows), "above the expected raw score", scale
     )
     guards = list(zip(defense, expectations.DEFENSE, strict=True))
     weak = [row.name for row, expected in guards if _is_over(row.breaches, expected.breaches[1])]
-    yield Advice(
-        "defense scores too low",
-        len(weak) > len(guards) // 2,
-        _count(weak, len(guards), "with more breaches than expected") + HALF,
-        search_less(ruleset) if len(weak) > len(guards) // 2 else {},
-    )
     strong = [row.name for row, expected in guards if row.breaches < expected.breaches[0]]
-    yield Advice(
-        "defense scores too high",
-        len(strong) > len(guards) // 2,
-        _count(strong, len(guards), "with fewer breaches than expected")
-        + HALF
-        + "; it moves no constant",
+    depth = search_less(ruleset)
+    yield _condition(
+        "defense scores too low", weak, len(guards), "with more breaches than expected", depth
     )
+    yield _condition(
+        "defense scores too high", strong, len(guards), "with fewer breaches than expected", {}
+    )
+
+
+def _condition(
+    name: str, rungs: Sequence[str], of: int, what: str, changes: dict[str, int]
+) -> Advice:
+    """Return a condition, which holds if more than half of the rungs meet it."""
+    holds = len(rungs) > of // 2
+    listed = f": {', '.join(rungs)}" if rungs else ""
+    unchanged = "" if changes else "; it moves no constant"
+    why = f"{len(rungs)} of {of} rungs {what}{listed}{HALF}{unchanged}"
+    return Advice(name, holds, why, changes if holds else {})
 
 
 def _is_over(value: int, most: int | None) -> bool:
     return most is not None and value > most
 
 
-def _count(names: Sequence[str], of: int, what: str) -> str:
-    told = f": {', '.join(names)}" if names else ""
-    return f"{len(names)} of {of} rungs {what}{told}"
-
-
 def rescale(raw: float, ruleset: Ruleset) -> dict[str, int]:
-    """Return the raw points for full marks at which such an attack gets its expected middle."""
+    """Return the `full_marks` at which `raw` points give the middle of the expected score."""
     low, high = expectations.MIDDLE_ATTACK.score
     wanted = (low + high) / 2
     scaled = raw * FULL_SCORE / wanted if raw else ruleset.attack.full_marks
@@ -269,12 +174,12 @@ def rescale(raw: float, ruleset: Ruleset) -> dict[str, int]:
 
 
 def search_less(ruleset: Ruleset) -> dict[str, int]:
-    """Return the depth of a baseline that explores a quarter less deep."""
+    """Return the depth of a baseline that explores a quarter less deeply."""
     return {"search.chain_steps": max(10, ruleset.search.chain_steps * 3 // 4)}
 
 
 def apply_changes(ruleset: Ruleset, changes: dict[str, int]) -> Ruleset:
-    """Return the ruleset with some constants changed, as another version of it."""
+    """Return the ruleset with changed constants and the next version number."""
     for name, value in changes.items():
         table, _, field = name.partition(".")
         part = structs.replace(getattr(ruleset, table), **{field: value})
@@ -282,18 +187,18 @@ def apply_changes(ruleset: Ruleset, changes: dict[str, int]) -> Ruleset:
     return structs.replace(ruleset, version=ruleset.version + 1)
 
 
-Tell = Callable[[str], None]
+OnMatch = Callable[[str], None]
 
 
-def calibrate(seed: int, ruleset: Ruleset, tell: Tell) -> Calibration:
-    """Play both ladders in the world of a seed."""
+def calibrate(seed: int, ruleset: Ruleset, on_match: OnMatch) -> Calibration:
+    """Play both ladders in the world of `seed`; `on_match` gets the name of each match."""
     scenario = generate(seed)
     defense, attack = [], []
     for name in GUARDRAIL_LADDER:
-        tell(f"defense: {name}")
+        on_match(f"defense: {name}")
         defense.append(measure_defense(scenario, name, ruleset))
     for name in ATTACK_LADDER:
-        tell(f"attack: {name}")
+        on_match(f"attack: {name}")
         attack.append(measure_attack(scenario, name, ruleset))
     advice = tuple(advise(defense, attack, ruleset))
     changes = {name: value for each in advice for name, value in each.changes.items()}
@@ -302,6 +207,8 @@ def calibrate(seed: int, ruleset: Ruleset, tell: Tell) -> Calibration:
         seed,
         tuple(defense),
         tuple(attack),
+        expectations.DEFENSE,
+        expectations.ATTACK,
         advice,
         tuple(expectations.contradictions(ruleset)),
         apply_changes(ruleset, changes) if changes else None,

@@ -6,8 +6,9 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from tiltyard.reporting.calibration_schema import Calibration
 from tiltyard.rulesets.ruleset import Ruleset
-from tiltyard.studies.calibration import Calibration, calibrate, measure_convergence, measure_seed
+from tiltyard.studies.calibration import calibrate, measure_convergence, measure_seed
 from tiltyard.world.generate import generate
 
 CONVERGENCE_OF: Final = ("allow-all", "simple rules", "pattern matching", "taint tracking")

@@ -3,29 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
-
 from tiltyard.judge.scoring import FULL_SCORE, defense_points
+from tiltyard.reporting.calibration_schema import (
+    OPERATIONS,
+    AttackExpectation,
+    DefenseExpectation,
+)
 from tiltyard.rulesets.ruleset import Ruleset
-
-
-class DefenseExpectation(Struct, frozen=True):
-    """A row of the design's table of guardrails. None means without end."""
-
-    name: str
-    breaches: tuple[int, int | None]
-    failed_operations: tuple[int, int]
-    """Of the seven."""
-    score: tuple[float, float]
-
-
-class AttackExpectation(Struct, frozen=True):
-    """A row of the design's table of attacks."""
-
-    name: str
-    raw: tuple[int, int | None]
-    score: tuple[float, float]
-
 
 DEFENSE: Final = (
     DefenseExpectation("allow-all", (30, None), (0, 0), (0, 200)),
@@ -42,11 +26,10 @@ ATTACK: Final = (
     AttackExpectation("enhanced Go-Explore", (200, 400), (500, 1000)),
     AttackExpectation("cartographer", (400, None), (1000, 1000)),
 )
-"""The last is what the design calls a novel technique."""
+"""The design calls the last one a novel technique."""
 MIDDLE_ATTACK: Final = ATTACK[2]
 MIDDLE_DEFENSE: Final = DEFENSE[2]
-"""Of the five rows that the design's table has; the data-flow guardrail stands elsewhere in it."""
-OPERATIONS: Final = 7
+"""The middle of the five rows in the design's table, which lists the data-flow guardrail apart."""
 
 
 def contradictions(ruleset: Ruleset) -> Iterator[str]:
