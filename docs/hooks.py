@@ -1,23 +1,27 @@
-"""What the site shows beyond its pages: every command's help, every field of a report or a probe.
+"""Generated parts of the site: the reference of commands and of schemas, and the shared colours.
 
-All are made when the site is built, from the command line itself and from the schemas, so that
-they cannot be out of date. Links that lead out of `docs/` have no place on the site; their
-words stay.
+MkDocs calls the `on_*` functions when it builds the site. The references come from the command line
+and the schemas themselves, so they are never out of date. Links that lead out of `docs/` do not
+work on the site; only their text stays.
 """
 
 import inspect
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
+from importlib.resources import files
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
 from typer.models import ArgumentInfo, OptionInfo
 
 from tiltyard.cli import app
 from tiltyard.reporting import susceptibility_schema
+from tiltyard.reporting.markdown import table
 from tiltyard.reporting.schema import json_schema
 
 COMMANDS: Final = "<!-- every command -->"
@@ -27,21 +31,29 @@ PROBE_FIELDS: Final = "<!-- every field of a probe -->"
 _OUTWARD: Final = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)]*)\)")
 
 
+def on_files(site_files: Files, /, *, config: MkDocsConfig) -> Files:
+    """Add the palette of the reports, so that the site has the same colours and fonts."""
+    palette = files("tiltyard.reporting") / "assets" / "palette.css"
+    content = palette.read_text(encoding="utf-8")
+    site_files.append(File.generated(config, "assets/palette.css", content=content))
+    return site_files
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Fill in what is made, and take out the links that lead nowhere on the site."""
+    """Fill in the generated references, and remove links that do not work on the site."""
     if COMMANDS in markdown:
-        markdown = markdown.replace(COMMANDS, "\n".join(tell_commands()))
+        markdown = markdown.replace(COMMANDS, "\n".join(describe_commands()))
     if FIELDS in markdown:
-        markdown = markdown.replace(FIELDS, "\n".join(tell_fields("Report", json_schema())))
+        markdown = markdown.replace(FIELDS, "\n".join(describe_fields("Report", json_schema())))
     if PROBE_FIELDS in markdown:
-        told = tell_fields("Susceptibility", susceptibility_schema.json_schema())
-        markdown = markdown.replace(PROBE_FIELDS, "\n".join(told))
+        fields = describe_fields("Susceptibility", susceptibility_schema.json_schema())
+        markdown = markdown.replace(PROBE_FIELDS, "\n".join(fields))
     if "/" not in page.file.src_uri:
         markdown = _OUTWARD.sub(r"\1", markdown)
     return markdown
 
 
-def tell_commands() -> Iterator[str]:
+def describe_commands() -> Iterator[str]:
     """Yield a section for each command: its help, its arguments and its options."""
     for name, function in sorted(_walk(app, "tiltyard")):
         parameters = [*_parameters(function)]
@@ -50,8 +62,8 @@ def tell_commands() -> Iterator[str]:
         yield f"```text\n{name} {' '.join(usage)}\n```\n"
         yield _help(inspect.getdoc(function) or "")
         if parameters:
-            yield "| | | |\n|---|---|---|"
-        yield from (f"| `{each.name}` | {each.kind} | {each.told} |" for each in parameters)
+            rows = ([f"`{each.name}`", each.kind, each.help] for each in parameters)
+            yield table(["", "", ""], rows)
         yield ""
 
 
@@ -66,7 +78,7 @@ def _walk(commands: typer.Typer, prefix: str) -> Iterator[tuple[str, Callable[..
 
 
 def _help(text: str) -> str:
-    """Return a docstring as Markdown: an example is a command, not a sentence."""
+    """Return a docstring as Markdown, with each example in a code block."""
     lines = []
     for line in text.splitlines():
         _, example, command = line.strip().partition("Example: ")
@@ -77,9 +89,9 @@ def _help(text: str) -> str:
 class Parameter(NamedTuple):
     name: str
     kind: str
-    told: str
+    help: str
     usage: str = ""
-    """How an argument stands in the command; options stand there together."""
+    """How the usage line shows an argument; `[OPTIONS]` stands for all options."""
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[Parameter]:
@@ -87,19 +99,19 @@ def _parameters(function: Callable[..., Any]) -> Iterator[Parameter]:
     for name, parameter in inspect.signature(function).parameters.items():
         kind, *notes = get_args(hints[name]) if get_origin(hints[name]) is Annotated else [str]
         info = next(note for note in notes if isinstance(note, ArgumentInfo | OptionInfo))
-        told = f"{_cell(info.help or '')}{_default(parameter.default)}"
+        help_text = f"{_cell(info.help or '')}{_default(parameter.default)}"
         if isinstance(info, ArgumentInfo):
             many = "..." if get_origin(kind) is list else ""
             needed = parameter.default is inspect.Parameter.empty
             word = f"{(info.metavar or name).upper()}{many}"
-            yield Parameter(word, _kind(kind), told, word if needed else f"[{word}]")
+            yield Parameter(word, _kind(kind), help_text, word if needed else f"[{word}]")
         else:
-            # In an annotation, Typer has the first spelling for the default until it is used.
+            # In an annotation, Typer keeps the first spelling in `default` until it is used.
             spelled = [
                 one for one in (info.default, *(info.param_decls or ())) if one not in _UNSET
             ]
             spelled = spelled or [f"--{name.replace('_', '-')}"]
-            yield Parameter(", ".join(spelled), _choices(info) or _kind(kind), told)
+            yield Parameter(", ".join(spelled), _choices(info) or _kind(kind), help_text)
 
 
 def _choices(info: OptionInfo) -> str:
@@ -123,8 +135,8 @@ def _default(value: Any) -> str:
     return f" Default: `{value.value if isinstance(value, Enum) else value}`."
 
 
-def tell_fields(whole: str, schema: dict[str, Any]) -> Iterator[str]:
-    """Yield a table for each part of what a schema describes, the whole of it first."""
+def describe_fields(whole: str, schema: dict[str, Any]) -> Iterator[str]:
+    """Yield a table for each type of a schema, beginning with the type `whole`."""
     defined = schema["$defs"]
     names = [whole, *(name for name in defined if name != whole)]
     for name in names:
@@ -133,25 +145,27 @@ def tell_fields(whole: str, schema: dict[str, Any]) -> Iterator[str]:
         if "enum" in part:
             yield f"{_type(part)}\n"
             continue
-        yield "| field | type | what |\n|---|---|---|"
-        for field, told in part["properties"].items():
-            yield f"| `{field}` | {_type(told)} | {_cell(told.get('description', ''))} |"
+        rows = (
+            [f"`{field}`", _type(schema), _cell(schema.get("description", ""))]
+            for field, schema in part["properties"].items()
+        )
+        yield table(["field", "type", "meaning"], rows)
         yield ""
 
 
-def _type(told: dict[str, Any]) -> str:
-    if "$ref" in told:
-        name = told["$ref"].rpartition("/")[2]
+def _type(schema: dict[str, Any]) -> str:
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
-    if "anyOf" in told:
-        return " or ".join(_type(one) for one in told["anyOf"])
-    if told.get("type") == "array":
-        return f"list of {_type(told['items'])}"
-    if told.get("type") == "object":
-        return f"object of {_type(told['additionalProperties'])}"
-    if "enum" in told:
-        return " or ".join(f"`{word}`" for word in told["enum"])
-    return str(told["type"])
+    if "anyOf" in schema:
+        return " or ".join(_type(one) for one in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {_type(schema['items'])}"
+    if schema.get("type") == "object":
+        return f"object of {_type(schema['additionalProperties'])}"
+    if "enum" in schema:
+        return " or ".join(f"`{word}`" for word in schema["enum"])
+    return str(schema["type"])
 
 
 def _cell(text: str) -> str:

@@ -274,7 +274,7 @@ def test_commands_within_sentences_exist() -> None:
         hooks = importlib.import_module("hooks")
     finally:
         sys.path.pop(0)
-    sections = re.split(r"^### ", "\n".join(hooks.tell_commands()), flags=re.MULTILINE)[1:]
+    sections = re.split(r"^### ", "\n".join(hooks.describe_commands()), flags=re.MULTILINE)[1:]
     known = {section.partition("\n")[0]: section for section in sections}
     found = 0
     for page in PAGES:

@@ -74,7 +74,7 @@ def bars(title: str, counts: Mapping[str, int], what: str, *, color: str = ACCEN
             {**number, "encoding": {"text": {"field": "count"}}},
         ],
     }
-    rows = [
+    rows: list[Row] = [
         {"name": name, "count": count, "order": order}
         for order, (name, count) in enumerate(counts.items())
     ]
@@ -107,12 +107,12 @@ def stacked_bars(
     `columns` names what the bars, the layers and the counts stand for.
     """
     name, layer, count = columns
-    rows = tuple(
+    rows: list[Row] = [
         {name: bar, layer: part, count: parts[part], "order": order, "layer": position}
         for order, (bar, parts) in enumerate(counts)
         for position, part in enumerate(colours)
         if parts.get(part)
-    )
+    ]
     spec = _sized(_BAR_HEIGHT * len(counts)) | {
         "mark": _BAR,
         "encoding": {
@@ -123,7 +123,7 @@ def stacked_bars(
             "tooltip": _tooltip(name, layer, count),
         },
     }
-    return Plot(title, spec, rows)
+    return Plot(title, spec, tuple(rows))
 
 
 def line(title: str, points: Iterable[tuple[int, int]], x: str, y: str) -> Plot:
@@ -263,7 +263,7 @@ def intervals(
     title: str, shares: Sequence[Interval], colours: Mapping[str, str], note: str
 ) -> Plot:
     """Draw each share as a point on the line of its confidence interval."""
-    rows = tuple(
+    rows: list[Row] = [
         {
             "name": one.name,
             "group": one.group,
@@ -275,7 +275,7 @@ def intervals(
             "order": order,
         }
         for order, one in enumerate(shares)
-    )
+    ]
     low = {**_scaled(Axis("low", "share", 1)), "axis": _PERCENT}
     spec = _sized(_BAR_HEIGHT * len(rows)) | {
         "encoding": {
@@ -297,7 +297,7 @@ def intervals(
             },
         ],
     }
-    return Plot(title, spec, rows, note)
+    return Plot(title, spec, tuple(rows), note)
 
 
 def _sized(height: int) -> Spec:

@@ -127,7 +127,7 @@ def histogram(title: str, spread: Spread) -> Plot:
 
 def scatter(league: Monitoring) -> Plot:
     """Draw every run that played both matches, over the frames of the strategies."""
-    rows = [
+    rows: list[charts.Row] = [
         {
             "name": one.run.name,
             "offense": one.run.offense,
@@ -156,7 +156,7 @@ def scatter(league: Monitoring) -> Plot:
 
 def successes(results: Sequence[StrategyResult]) -> Plot:
     """Draw the success of each strategy that has runs."""
-    rows = [
+    rows: list[charts.Row] = [
         {"strategy": one.strategy, "runs": one.count, "success": one.success}
         for one in results
         if one.success is not None

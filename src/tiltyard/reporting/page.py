@@ -125,7 +125,7 @@ class _Contents(Struct, frozen=True):
     sections: tuple[Section, ...]
 
 
-_STYLES: Final = ("page.css", "findings.css")
+_STYLES: Final = ("palette.css", "page.css", "findings.css")
 _SCRIPTS: Final = ("text.js", "blocks.js", "plots.js", "replay.js", "findings.js", "page.js")
 _PLOTTERS: Final = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-interpreter.min.js")
 
