@@ -1,1 +1,1 @@
-"""What is told of a run: `schema` is the report itself, `telling` makes its parts of matches."""
+"""Schemas, builders, charts and pages: everything that Tiltyard shows of its results."""

@@ -153,7 +153,7 @@ def bubbles(  # noqa: PLR0913 - four columns
                 "field": x,
                 "type": "ordinal",
                 "sort": {"field": "x_order", "op": "min"},
-                "axis": {"labelAngle": 0, "labelOverlap": True},
+                "axis": {"labelAngle": 0, "labelOverlap": "greedy"},
             },
             "y": {**_names(y), "axis": {"grid": True}},
             "tooltip": _tooltip(*(name for name in rows[0] if name not in ("order", "x_order"))),

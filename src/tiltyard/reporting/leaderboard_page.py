@@ -118,13 +118,13 @@ def page(board: Leaderboard) -> str:
     if said:
         sections.append(Section("remarks", "Remarks", (Note("", points=said),)))
     plain = [block for one in sections for block in one.blocks if isinstance(block, Note | Table)]
-    return render_page("Leaderboard", sections, _RANKING, without_scripts=plain)
+    return render_page("Leaderboard", sections, without_scripts=plain)
 
 
 def _section(board: Board, at: int) -> Section:
     columns = tuple(Column(column.title, column.kind) for column in COLUMNS)
     cells = tuple(map(tuple, rows(board)))
-    blocks: list[Block] = [Table("Standings", columns, cells)]
+    blocks: list[Block] = [Table("Standings", columns, cells), Note(_RANKING, "quiet")]
     if board.disqualified:
         blocks.append(
             _listed("Disqualified", [(one.run, one.reason) for one in board.disqualified])

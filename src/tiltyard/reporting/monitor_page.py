@@ -41,7 +41,7 @@ def page(leagues: Sequence[Monitoring], remarks: Sequence[str] = ()) -> str:
     sections = [section for at, one in enumerate(leagues, 1) for section in _sections(one, at)]
     if remarks:
         sections.append(Section("remarks", "Remarks", (Note("", points=tuple(remarks)),)))
-    return render_page("The competition so far", sections, _DEFINITIONS)
+    return render_page("The competition so far", sections, "Scores, strategies and advice")
 
 
 def _sections(league: Monitoring, at: int) -> Iterator[Section]:
@@ -49,7 +49,8 @@ def _sections(league: Monitoring, at: int) -> Iterator[Section]:
         histogram("Offense scores", league.offense),
         histogram("Defense scores", league.defense),
     )
-    blocks = (_cards(league), _spreads(league), Row(histograms))
+    definitions = Note(_DEFINITIONS, "quiet")
+    blocks = (_cards(league), _spreads(league), Row(histograms), definitions)
     yield Section(f"scores-{at}", "Scores", blocks, league.league.title)
     yield Section(
         f"strategies-{at}",

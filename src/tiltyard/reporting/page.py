@@ -1,9 +1,9 @@
-"""The shell of every page that Tiltyard makes: one file, no network, and no script but its own.
+"""The frame of every HTML page that Tiltyard writes: one file, without network access.
 
-Owns what a page can be made of (blocks), and how it is kept safe. Whatever stands in a block is
-hostile: it goes into the file as JSON that no parser of HTML can see through, and from there into
-the page as text alone. What a report shows where is `html`'s to say; other pages have other
-sections of the same blocks.
+This module defines the blocks that a page consists of, and keeps the page safe. All text in a block
+is hostile. It goes into the file as JSON in which an HTML parser finds no markup, and the page's
+scripts show it as text only. `report_page`, `leaderboard_page`, `monitor_page` and
+`susceptibility_page` compose their pages from these blocks.
 """
 
 import base64
@@ -23,16 +23,16 @@ Tone = Literal["", "good", "bad", "quiet"]
 
 
 class Card(Struct, frozen=True):
-    """One number that matters."""
+    """One important number."""
 
     label: str
     value: str
     of: str = ""
-    """The most that it could be, if there is a most."""
+    """The maximum, if there is one."""
     note: str = ""
     tone: Tone = ""
     share: float | None = None
-    """How much of the most it is, 0 to 1, to be drawn as a bar."""
+    """The share of the maximum, 0 to 1, drawn as a bar."""
 
 
 class Cards(Struct, frozen=True, tag="cards"):
@@ -40,7 +40,7 @@ class Cards(Struct, frozen=True, tag="cards"):
 
 
 class Note(Struct, frozen=True, tag="note"):
-    """A few sentences, or a list of them under a heading."""
+    """A few sentences, optionally with a list."""
 
     text: str
     tone: Tone = ""
@@ -51,7 +51,7 @@ class Fact(Struct, frozen=True):
     term: str
     value: str
     code: bool = False
-    """Shown letter by letter: a digest, a name, a path."""
+    """Whether to use a monospaced font, as for digests, names and paths."""
 
 
 class Facts(Struct, frozen=True, tag="facts"):
@@ -59,12 +59,12 @@ class Facts(Struct, frozen=True, tag="facts"):
 
 
 class Sum(Struct, frozen=True, tag="sum"):
-    """A calculation, line by line, as one would do it on paper."""
+    """A calculation, line by line."""
 
     title: str
     formula: str
     lines: tuple[tuple[str, str, str], ...]
-    """What is counted, how, and what it comes to."""
+    """What is counted, the calculation, and its result."""
     result: tuple[str, str, str]
     note: str = ""
 
@@ -81,27 +81,27 @@ class Table(Struct, frozen=True, tag="table"):
 
 
 class Plot(Struct, frozen=True, tag="plot"):
-    """A Vega-Lite drawing. Its specification is ours, and holds no word of the data."""
+    """A Vega-Lite chart, made by `charts`. Its specification contains no text of the data."""
 
     title: str
     spec: dict[str, Any]
     values: tuple[Mapping[str, str | int | float | bool], ...]
-    """The rows that the specification's `table` stands for."""
+    """The rows of the specification's data source `table`."""
     note: str = ""
 
 
 class Row(Struct, frozen=True, tag="row"):
-    """Blocks beside each other where there is room."""
+    """Blocks side by side, if the screen is wide enough."""
 
     blocks: tuple["Cards | Note | Facts | Sum | Table | Plot", ...]
 
 
 class Findings(Struct, frozen=True, tag="findings"):
-    """Findings that can be filtered, opened and stepped through."""
+    """A list of findings that the reader can filter, open and replay step by step."""
 
     findings: tuple[Finding, ...]
     scored: bool = True
-    """Whether what a finding adds to a score is worth showing."""
+    """Whether to show the points of each finding."""
 
 
 class Failures(Struct, frozen=True, tag="failures"):
@@ -113,7 +113,7 @@ Block = Cards | Note | Facts | Sum | Table | Plot | Row | Findings | Failures
 
 class Section(Struct, frozen=True):
     id: str
-    """Unique in its page; links lead to it."""
+    """Unique in the page; the navigation links to it."""
     title: str
     blocks: tuple[Block, ...]
     lead: str = ""
@@ -130,14 +130,14 @@ _SCRIPTS: Final = ("text.js", "blocks.js", "plots.js", "replay.js", "findings.js
 _PLOTTERS: Final = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-interpreter.min.js")
 
 _WITHOUT_SCRIPTS: Final = (
-    "This page draws itself with JavaScript, all of it in this file. "
-    "The same figures stand in the JSON beside it."
+    "This page needs JavaScript, which is part of this file. "
+    "The JSON file next to it contains the same figures."
 )
 
 _INVISIBLE: Final = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 
-# `<` and `>` would let a text end its element, `&` would be taken for an entity were the element
-# ever another, and the two separators once ended a line of JavaScript.
+# `<` and `>` could end the script element, `&` would start an entity in any other element, and the
+# two separators end a line in older versions of JavaScript.
 _ESCAPES: Final = {
     "<": "\\u003c",
     ">": "\\u003e",
@@ -156,7 +156,8 @@ def render_page(
 ) -> str:
     """Return a whole page as one HTML file.
 
-    A reader without JavaScript is shown what is given for that, and else a sentence.
+    Browsers without JavaScript show the blocks in `without_scripts`, or a sentence if there are
+    none.
     """
     styles = [_asset(name) for name in _STYLES]
     plotters = _PLOTTERS if any(_has_plot(section.blocks) for section in sections) else ()
@@ -187,7 +188,7 @@ def render_page(
 
 
 def _plainly(title: str, blocks: Sequence[Note | Table]) -> str:
-    """Return what a reader without JavaScript is shown, as markup."""
+    """Return the markup for browsers without JavaScript."""
     if not blocks:
         return f"<p>{_WITHOUT_SCRIPTS}</p>"
     return "".join((f"<h1>{_escaped(title)}</h1>", *map(_plain_block, blocks)))
@@ -205,7 +206,7 @@ def _plain_block(block: Note | Table) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a stranger's text as text: no markup, and nothing in it that cannot be seen."""
+    """Return hostile text without markup, and with invisible characters spelled out."""
     return html.escape("".join(map(_visible, text)))
 
 
@@ -227,9 +228,9 @@ def _asset(name: str) -> str:
 
 
 def _policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """Allow just these scripts and styles, letter by letter, and nothing else at all.
+    """Return a content security policy that allows only these scripts and styles, by hash.
 
-    Trusted types forbid turning text into markup or code even to our own scripts.
+    Trusted types stop even the page's own scripts from turning text into markup or code.
     """
     return "; ".join(
         (

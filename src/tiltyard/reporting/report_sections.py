@@ -55,7 +55,7 @@ def offense_section(part: OffensePart, *, restricted: bool) -> Section:
         counts = _by_predicate(part.findings_by_predicate)
         blocks.append(charts.bars("Findings by predicate", counts, "findings"))
     blocks.extend(_found(Findings(part.found), part.findings, restricted=restricted))
-    lead = f"The submitted attack plays against the guardrail {part.opponent}."
+    lead = f"The submitted attack plays against the guardrail “{part.opponent}”."
     return Section("offense", "Offense", tuple(blocks), lead)
 
 
@@ -112,7 +112,7 @@ def defense_section(part: DefensePart, *, restricted: bool) -> Section:
     blocks.extend(_search(part))
     found = Findings(part.found, scored=False)
     blocks.extend(_found(found, part.breaches, restricted=restricted))
-    lead = f"The attack {part.opponent} plays against the submitted guardrail."
+    lead = f"The attack “{part.opponent}” plays against the submitted guardrail."
     return Section("defense", "Defense", tuple(blocks), lead)
 
 

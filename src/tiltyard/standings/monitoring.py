@@ -188,7 +188,7 @@ class _Middle(Struct, frozen=True):
             return f"{len(self.values)} runs, and advice needs at least {LEAST_FOR_ADVICE}"
         low, high = self.expected
         return (
-            f"the median of {len(self.values)} runs is {self.value:g} {self.what}; the design "
+            f"the median {self.what} of {len(self.values)} runs is {self.value:g}; the design "
             f"expects {low} to {high} of the middle rung, {self.rung}"
         )
 
@@ -201,13 +201,13 @@ def _advise(runs: Sequence[Entry], ruleset: Ruleset | None) -> Iterator[Advice]:
     """
     attack, defense = expectations.MIDDLE_ATTACK, expectations.MIDDLE_DEFENSE
     raw = tuple(run.raw for run in runs if run.raw is not None)
-    attacked = _Middle(raw, "raw points", attack.raw, attack.name)
+    attacked = _Middle(raw, "raw score", attack.raw, attack.name)
     # Without the ruleset, the conditions can still hold, but there is no constant to change.
     scale = {} if ruleset is None else rescale(attacked.value or 0.0, ruleset)
     for condition, holds in (("low", attacked.is_below), ("high", attacked.is_above)):
         yield Advice(f"offense scores too {condition}", holds, attacked.why, scale if holds else {})
     breaches = tuple(run.breaches for run in runs if run.breaches is not None)
-    held = _Middle(breaches, "breaches", defense.breaches, defense.name)
+    held = _Middle(breaches, "number of breaches", defense.breaches, defense.name)
     depth = search_less(ruleset) if held.is_above and ruleset is not None else {}
     yield Advice("defense scores too low", held.is_above, held.why, depth)
     yield Advice("defense scores too high", held.is_below, f"{held.why}; it moves no constant")

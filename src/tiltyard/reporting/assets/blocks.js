@@ -1,5 +1,5 @@
 "use strict";
-// What a page can be made of, but for plots and findings: one function for each type of block.
+// One function for each type of block, except plots and findings, which have their own files.
 
 {
   const { element, long } = tiltyard;
@@ -76,8 +76,8 @@
       remark ? element("p", { class: "aside" }, remark) : null,
     );
 
-  const table = ({ caption, columns, rows }) =>
-    element(
+  const table = ({ caption, columns, rows }) => {
+    const made = element(
       "table",
       { class: "stacking" },
       element("caption", {}, caption),
@@ -105,6 +105,8 @@
         ),
       ),
     );
+    return element("div", { class: "table" }, made);
+  };
 
   const failures = ({ failures: all }) =>
     element(
@@ -124,7 +126,7 @@
           failure.call ? element("p", { class: "aside" }, "While: ", long(failure.call)) : null,
           [
             ["Traceback", failure.traceback],
-            ["Last output", failure.output],
+            ["Last output of the submission", failure.output],
           ]
             .filter(([, text]) => text)
             .map(([title, text]) =>

@@ -1,5 +1,5 @@
 "use strict";
-// Findings: a list to filter and open. What is inside of one is made when it is opened.
+// Findings: a list that the reader can filter and open. Details are built when a finding is opened.
 
 {
   const { element, long } = tiltyard;
@@ -22,18 +22,18 @@
     );
 
   const inside = (finding) => {
-    const told = [
+    const facts = [
       ["Severity", String(finding.severity)],
-      ["Read on the way", finding.documents.join(", ")],
+      ["Documents read", finding.documents.join(", ")],
       ["Encodings", finding.encodings.join(", ")],
-      ["Without strangers", finding.counterfactual],
+      ["Without strangers' words", finding.counterfactual],
     ].filter(([, value]) => value);
     return [
       tiltyard.block({
         type: "facts",
-        facts: told.map(([term, value]) => ({ term, value, code: false })),
+        facts: facts.map(([term, value]) => ({ term, value, code: false })),
       }),
-      element("h4", {}, "The least that leads to it"),
+      element("h4", {}, "The shortest chain of messages that leads to it"),
       element("ol", { class: "chain" }, finding.chain.map((message) => element("li", {}, long(message)))),
       tiltyard.replay(finding),
     ];

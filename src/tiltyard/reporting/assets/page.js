@@ -1,5 +1,5 @@
 "use strict";
-// Lays out the page: a header, a way around, and one landmark for each section.
+// Lays out the page: a header, the navigation, and one landmark for each section.
 
 {
   const { element, plain } = tiltyard;
@@ -35,7 +35,7 @@
 
   document.title = `${plain(contents.title).slice(0, LONGEST_TITLE)} · Tiltyard`;
   document.body.append(
-    element("a", { class: "skip", href: "#main" }, "Skip to the contents"),
+    element("a", { class: "skip", href: "#main" }, "Skip to the content"),
     element(
       "header",
       {},

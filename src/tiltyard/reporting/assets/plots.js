@@ -1,16 +1,18 @@
 "use strict";
-// Vega-Lite under a policy that forbids `eval`: expressions are interpreted, and nothing is loaded.
+// Draws plots with Vega-Lite. The page's policy forbids `eval`, so Vega interprets its expressions, and
+// nothing is loaded.
 
 {
   const { element, plain } = tiltyard;
   const LONGEST_LABEL = 60;
+  const SORTING = new Set(["order", "layer", "x_order"]);
   const MOST_FOR_LABELS = 210;
   const SHARE_FOR_LABELS = 0.4;
 
-  // Colours are the page's variables, so that a plot changes with the theme by itself.
+  // Colours are variables of the page, so a plot follows the theme.
   const CONFIG = {
     background: null,
-    font: "system-ui, sans-serif",
+    font: "var(--text-font)",
     view: { stroke: null },
     axis: {
       labelColor: "var(--muted)",
@@ -62,7 +64,7 @@
       Object.fromEntries(Object.entries(row).map(([name, value]) => [name, safe(value)])),
     );
 
-  // The rows come by name, after the specification was read: no word of theirs is ever a part of it.
+  // Vega gets the rows after it has compiled the specification, so no hostile text is part of it.
   const draw = (spec, values, container) => {
     const labelLimit = Math.min(MOST_FOR_LABELS, container.clientWidth * SHARE_FOR_LABELS);
     const drawn = {
@@ -86,7 +88,7 @@
   };
 
   const numbers = (values) => {
-    const names = Object.keys(values[0] ?? {}).filter((name) => name !== "order" && name !== "layer");
+    const names = Object.keys(values[0] ?? {}).filter((name) => !SORTING.has(name));
     return element(
       "details",
       { class: "numbers" },
@@ -116,7 +118,7 @@
       note ? element("p", { class: "aside" }, note) : null,
       numbers(values),
     );
-    // A plot is as wide as its place in the page, so it can only be drawn once it has one.
+    // A plot is as wide as its container, so it is drawn after the page is laid out.
     tiltyard.whenShown.push(() => {
       draw({ ...spec, description: title }, values, canvas).catch((error) => {
         canvas.replaceChildren(element("p", { class: "aside" }, `This plot could not be drawn: ${error}`));

@@ -1,6 +1,6 @@
 "use strict";
-// The replay of a finding: message, call, decision and result one after the other, and from where to
-// where orders, secrets and strangers' words went.
+// The replay of a finding: messages, calls, decisions and results in order, and arrows that show how
+// orders, secrets and strangers' words travelled.
 
 {
   const { element, long, flowing, visible } = tiltyard;
@@ -17,7 +17,7 @@
     ["outside file", "a file from outside"],
   ]);
 
-  // Colour alone tells nothing: authors differ by underline, and what is dangerous bears its name.
+  // Authors differ by underline as well as by colour, and dangerous text carries a label.
   const drawSegment = (segment) => {
     const known = AUTHORS.has(segment.by) ? segment.by : "machine";
     const author = known === "file" && segment.untrusted ? "outside file" : known;
@@ -60,7 +60,7 @@
   const isMarked = (segment) => segment.secret || segment.untrusted;
   const written = (segments) => segments.map((segment) => segment.text).join("");
 
-  // The call that put a text away under a name by which this one gets it back.
+  // Returns the earlier call that stored a text under a name that this call reads.
   const keptBy = (step, wanted, before) => {
     const asked = Object.values(step.args).map(written);
     return before.findLast((earlier) => {
@@ -71,8 +71,8 @@
     });
   };
 
-  // An order goes from the call that delivered it; a text from the latest call that showed its
-  // document, or, where it was put away in between, from the call that did so.
+  // An order comes from the call that delivered it. A text comes from the latest call that showed its
+  // document or, if another call stored it in between, from that call.
   const linksOf = (steps) => {
     const links = [];
     const latest = new Map();
@@ -82,7 +82,7 @@
       for (const segment of Object.values(step.args).flat()) {
         if (!isMarked(segment)) continue;
         const from = latest.get(key(segment));
-        // That an order brings its own words along goes without saying.
+        // An arrow for the order already covers the order's own words.
         const isOrder = !segment.secret && step.because?.includes(from);
         if (from !== undefined && !isOrder && !carried.has(key(segment))) {
           carried.add(key(segment));
@@ -102,7 +102,7 @@
     return links;
   };
 
-  const TOLD = { order: "ordered by", secret: "carries the secret from", words: "carries words from" };
+  const LABELS = { order: "ordered by", secret: "carries the secret from", words: "carries words from" };
 
   const origins = (step, links, names, go) => {
     const jump = (from) =>
@@ -111,7 +111,7 @@
       const from = links.filter((link) => link.to === step.index && link.kind === kind).map((link) => link.from);
       if (!from.length) return null;
       const jumps = from.sort((a, b) => a - b).flatMap((index) => [", ", jump(index)]).slice(1);
-      return element("p", { class: "origin", "data-kind": kind }, `${TOLD[kind]} `, jumps);
+      return element("p", { class: "origin", "data-kind": kind }, `${LABELS[kind]} `, jumps);
     });
     const byUser = step.because?.length ? null : element("p", { class: "origin" }, "ordered by the user");
     return [byUser, ...told];
@@ -159,7 +159,7 @@
     );
   };
 
-  // Each arrow takes the innermost lane in which it crosses no arrow that was drawn before it.
+  // Each arrow takes the innermost lane in which it overlaps no earlier arrow.
   const laneOf = (link, placed) => {
     for (let lane = 0; lane < LANES; lane += 1) {
       const free = placed.every((other) => other.lane !== lane || link.from >= other.to || link.to <= other.from);

@@ -1,11 +1,11 @@
 "use strict";
-// How words get into the page: as text nodes, never as markup, and with nothing invisible in them.
+// Puts text into the page: as text nodes, never as markup, and with invisible characters spelled out.
 
 const tiltyard = {};
 
 {
-  // Controls, formatting (bidi overrides, zero widths, tags), line separators, halves of
-  // surrogates, private characters and what fonts show as nothing: all of it is spelled out.
+  // Control and formatting characters (bidi overrides, zero widths, tags), line separators, lone
+  // surrogates, private characters, and characters that fonts show as nothing.
   const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
   const HARMLESS = new Set(["\n", "\t"]);
   const FIRST_SHOWN = 600;
@@ -17,11 +17,11 @@ const tiltyard = {};
     return `\\u{${code.padStart(4, "0")}}`;
   };
 
-  /** Text in which nothing is invisible, as a string: for attributes and plots. */
+  /** Return a string without invisible characters, for attributes and plots. */
   tiltyard.plain = (text) =>
     text.replace(INVISIBLE, (found) => (HARMLESS.has(found) ? found : spelled(found)));
 
-  /** The same as nodes, so that what was spelled out can be told from what was written. */
+  /** Return the same as nodes, with a mark on each character that was spelled out. */
   tiltyard.visible = (text) => {
     const nodes = document.createDocumentFragment();
     let from = 0;
@@ -38,7 +38,7 @@ const tiltyard = {};
     return nodes;
   };
 
-  /** An element. Attribute names are ours; every string among the children is shown as text. */
+  /** Return an element. Attribute names are ours; every string child becomes text. */
   tiltyard.element = (tag, attributes = {}, ...children) => {
     const made = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -53,7 +53,7 @@ const tiltyard = {};
     return made;
   };
 
-  // The first `limit` characters of some segments, and no half of a surrogate pair at the end.
+  // Returns the first `limit` characters of some segments, without half of a surrogate pair.
   const beginning = (segments, limit) => {
     const taken = [];
     let left = limit;
@@ -67,7 +67,7 @@ const tiltyard = {};
     return taken;
   };
 
-  /** Segments one after the other, the first of them at once and more when asked for. */
+  /** Return segments one after the other: the beginning at once, more on request. */
   tiltyard.flowing = (segments, draw, className, first = FIRST_SHOWN) => {
     const { element } = tiltyard;
     const total = segments.reduce((sum, segment) => sum + segment.text.length, 0);
@@ -89,7 +89,7 @@ const tiltyard = {};
     return whole;
   };
 
-  /** A text of any length. */
+  /** Return a text of any length. */
   tiltyard.long = (text, first = FIRST_SHOWN) =>
     tiltyard.flowing([{ text }], (segment) => tiltyard.visible(segment.text), "", first);
 }
