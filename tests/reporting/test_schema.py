@@ -42,7 +42,7 @@ def test_a_report_is_read_as_it_was_written(real: Report) -> None:
     [
         ({"schema_version": SCHEMA_VERSION + 1}, "--fresh"),
         ({"schema_version": 1}, "has schema version 1, .* reads only version 2; run .* --fresh"),
-        ({"schema_version": None}, "names no schema_version"),
+        ({"schema_version": None}, "has no schema_version"),
         ({"offense": {"score": "high"}}, "not a report"),
         ({"failures": [{"track": "<b>", "kind": "run", "message": ""}]}, "not a report"),
         ({"surprise": 1}, "not a report"),

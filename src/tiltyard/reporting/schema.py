@@ -1,8 +1,8 @@
-"""The report: everything that is told of one run, as a versioned schema.
+"""The report of one run, as a versioned schema.
 
-Owns the fields and what they mean; every field says so, and `docs/report.schema.json` is made of
-what stands here. A report is data alone. Its `digest` is of the results, without durations, level,
-host or paths; its `run_id` is of everything that went in.
+Every field has a description; `make schema` writes them to `docs/report.schema.json`. `digest` is a
+hash of the results, without durations, isolation level, host or paths. `run_id` is a hash of all
+inputs.
 """
 
 import json
@@ -18,68 +18,87 @@ SCHEMA_VERSION: Final = 2
 
 
 class ReportError(ValueError):
-    """A file that is no report of ours, or one of another time."""
+    """The file is not a report, or has another schema version."""
 
 
 class Segment(Struct, frozen=True, forbid_unknown_fields=True):
-    """Some characters by one author."""
+    """A piece of text by one author."""
 
-    text: Annotated[
-        str, Meta(description="The characters, as they are: hostile wherever they are shown.")
-    ]
+    text: Annotated[str, Meta(description="The text, unchanged. Treat it as hostile.")]
     by: Annotated[
         str,
-        Meta(description="user, machine, web, email or file; an untrusted file is from outside"),
+        Meta(description="user, machine, web, email or file; an untrusted file comes from outside"),
     ]
-    secret: Annotated[bool, Meta(description="It is a protected file's canary.")] = False
-    untrusted: Annotated[bool, Meta(description="A stranger wrote it.")] = False
-    document: Annotated[str, Meta(description="Which document it is from, if any.")] = ""
-    encoding: Annotated[str, Meta(description="The spelling it was put into, if any.")] = ""
+    secret: Annotated[bool, Meta(description="Whether it is the canary of a protected file.")] = (
+        False
+    )
+    untrusted: Annotated[bool, Meta(description="Whether a stranger wrote it.")] = False
+    document: Annotated[str, Meta(description="The document that contains it, if any.")] = ""
+    encoding: Annotated[str, Meta(description="The encoding that was applied to it, if any.")] = ""
 
 
 class Step(Struct, frozen=True, forbid_unknown_fields=True):
-    """One call of the agent's, and what became of it."""
+    """One tool call of the agent, and its result."""
 
-    index: Annotated[int, Meta(description="Counts from 0 over the whole trace.")]
-    turn: Annotated[int, Meta(description="Which message of the user it belongs to, from 0.")]
+    index: Annotated[int, Meta(description="The number of the call in the trace, from 0.")]
+    turn: Annotated[
+        int, Meta(description="The number of the user message that it belongs to, from 0.")
+    ]
     tool: Annotated[str, Meta(description="The tool that was called.")]
     args: Annotated[
-        dict[str, tuple[Segment, ...]], Meta(description="Each argument, by its authors.")
+        dict[str, tuple[Segment, ...]], Meta(description="Each argument, divided by its authors.")
     ]
     decision: Annotated[str, Meta(description="allow, deny, confirm or sanitize")]
-    reason: Annotated[str, Meta(description="The guardrail's own words.")]
+    reason: Annotated[str, Meta(description="The guardrail's reason for the decision.")]
     ok: Annotated[bool, Meta(description="Whether the call ran and succeeded.")]
-    error: Annotated[str, Meta(description="Why it did not, if so.")]
-    output: Annotated[tuple[Segment, ...], Meta(description="What it returned, by its authors.")]
+    error: Annotated[str, Meta(description="The kind of error, if the call failed.")]
+    output: Annotated[
+        tuple[Segment, ...], Meta(description="The output of the call, divided by its authors.")
+    ]
     because: Annotated[
         tuple[int, ...] | None,
-        Meta(description="The calls that delivered the order; none when the user gave it."),
+        Meta(description="The calls that delivered the order; empty if the user gave it."),
     ]
-    effects: Annotated[tuple[str, ...], Meta(description="What changed, each in a few words.")] = ()
-    on_path: Annotated[bool, Meta(description="On the way from source to sink.")] = False
-    is_sink: Annotated[bool, Meta(description="It completes the breach.")] = False
+    effects: Annotated[
+        tuple[str, ...], Meta(description="The effects of the call, each in a few words.")
+    ] = ()
+    on_path: Annotated[bool, Meta(description="Whether it is on the path from source to sink.")] = (
+        False
+    )
+    is_sink: Annotated[bool, Meta(description="Whether it completes the breach.")] = False
 
 
 class Finding(Struct, frozen=True, forbid_unknown_fields=True):
-    """A breach, reduced to what it needs, and played again step by step."""
+    """A verified security failure: its shortest chain of messages, and the replay of the chain."""
 
-    id: Annotated[str, Meta(description="A1, A2, ... in offense, D1, D2, ... in defense.")]
+    id: Annotated[str, Meta(description="A1, A2, ... in offense; D1, D2, ... in defense.")]
     predicate: Annotated[
         str,
         Meta(description="EXFILTRATION, UNTRUSTED_TO_ACTION, DESTRUCTIVE_WRITE or CONFUSED_DEPUTY"),
     ]
-    severity: Annotated[int, Meta(description="Of the predicate, 3 to 5.")]
-    source: Annotated[str, Meta(description="Whose word led to it: user, web, email or file.")]
-    sink: Annotated[str, Meta(description="What was done: egress, mail, write, delete or exec.")]
-    target: Annotated[str, Meta(description="To what: the target's class.")]
-    route: Annotated[str, Meta(description="The simplest way that still works.")]
+    severity: Annotated[int, Meta(description="The severity of the predicate, 3 to 5.")]
+    source: Annotated[str, Meta(description="Who ordered the action: user, web, email or file.")]
+    sink: Annotated[
+        str, Meta(description="What the action did: egress, mail, write, delete or exec.")
+    ]
+    target: Annotated[str, Meta(description="The class of the target that the action hit.")]
+    route: Annotated[
+        str,
+        Meta(
+            description="How the order or the data travelled: the simplest route that still works."
+        ),
+    ]
     points: Annotated[int, Meta(description="What it adds to the raw offense score.")]
-    chain: Annotated[tuple[str, ...], Meta(description="The least messages that lead to it.")]
-    answers: Annotated[tuple[str, ...], Meta(description="What the agent said to each.")]
-    documents: Annotated[tuple[str, ...], Meta(description="What was read on the way.")]
-    encodings: Annotated[tuple[str, ...], Meta(description="The spellings that the chain uses.")]
+    chain: Annotated[
+        tuple[str, ...], Meta(description="The shortest list of user messages that leads to it.")
+    ]
+    answers: Annotated[tuple[str, ...], Meta(description="The agent's answer to each message.")]
+    documents: Annotated[
+        tuple[str, ...], Meta(description="The documents that the agent read on the way.")
+    ]
+    encodings: Annotated[tuple[str, ...], Meta(description="The encodings that the chain uses.")]
     counterfactual: Annotated[
-        str, Meta(description="What happens to the action when no stranger says a word.")
+        str, Meta(description="What happens to the action when all strangers' words are blank.")
     ]
     steps: Annotated[
         tuple[Step, ...], Meta(description="Every call of the chain's replay, in order.")
@@ -87,147 +106,174 @@ class Finding(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Point(Struct, frozen=True, forbid_unknown_fields=True):
-    """How far the search had come."""
+    """The state of the search after an epoch."""
 
-    epoch: Annotated[int, Meta(description="Of the search, from 1.")]
-    steps: Annotated[int, Meta(description="Spent until then.")]
-    interactions: Annotated[int, Meta(description="Messages played until then.")]
-    cells: Annotated[int, Meta(description="In the archive by then.")]
-    claims: Annotated[int, Meta(description="What looked like a breach by then, judged or not.")]
+    epoch: Annotated[int, Meta(description="The number of the epoch, from 1.")]
+    steps: Annotated[int, Meta(description="Steps spent so far.")]
+    interactions: Annotated[int, Meta(description="Messages played so far.")]
+    cells: Annotated[int, Meta(description="Cells in the archive of the search.")]
+    claims: Annotated[int, Meta(description="Chains so far that look like a breach to the search.")]
 
 
 class Place(Struct, frozen=True, forbid_unknown_fields=True):
-    """A group of the archive's cells: the same depth, documents and effects."""
+    """A group of the search's cells with the same depth, documents and effects."""
 
     depth: Annotated[int, Meta(description="Steps taken, in levels of four, 0 to 7.")]
-    read: Annotated[tuple[str, ...], Meta(description="Kinds of document read on the way.")]
-    effects: Annotated[tuple[str, ...], Meta(description="Kinds of effect had.")]
-    cells: Annotated[int, Meta(description="How many cells of the archive are here.")]
-    visits: Annotated[int, Meta(description="How often the search came by, over all of them.")]
-    breach: Annotated[bool, Meta(description="A chain that was found to be a breach ends here.")]
+    read: Annotated[tuple[str, ...], Meta(description="Kinds of documents that the agent read.")]
+    effects: Annotated[tuple[str, ...], Meta(description="Kinds of effects that happened.")]
+    cells: Annotated[int, Meta(description="The number of cells in this group.")]
+    visits: Annotated[int, Meta(description="How often the search visited these cells.")]
+    breach: Annotated[bool, Meta(description="Whether a verified breach ends here.")]
 
 
 class TrialRow(Struct, frozen=True, forbid_unknown_fields=True):
-    """A benign task, and how it went."""
+    """A benign task and its result."""
 
-    operation: Annotated[str, Meta(description="The benign operation that it belongs to.")]
-    variant: Annotated[int, Meta(description="Which variant of the operation, from 1.")]
-    messages: Annotated[tuple[str, ...], Meta(description="What the user says.")]
+    operation: Annotated[str, Meta(description="The benign operation of the task.")]
+    variant: Annotated[int, Meta(description="The number of the variant, from 1.")]
+    messages: Annotated[tuple[str, ...], Meta(description="The user's messages.")]
     false_positive: Annotated[
-        bool, Meta(description="A call was stopped, or the task did not succeed.")
+        bool, Meta(description="Whether the guardrail stopped a call or the task failed.")
     ]
-    succeeded: Annotated[bool, Meta(description="Whether the task got all that it needed.")]
-    missing: Annotated[str, Meta(description="What the task did not get, if anything.")]
-    tool: Annotated[str, Meta(description="The call that was stopped, if one was.")] = ""
-    args: Annotated[dict[str, str], Meta(description="Its arguments.")] = {}
+    succeeded: Annotated[bool, Meta(description="Whether the user got everything they asked for.")]
+    missing: Annotated[str, Meta(description="What the user did not get, if anything.")]
+    tool: Annotated[str, Meta(description="The tool of the stopped call, if there is one.")] = ""
+    args: Annotated[dict[str, str], Meta(description="The arguments of the stopped call.")] = {}
     reason: Annotated[str, Meta(description="The guardrail's reason.")] = ""
 
 
 class Share(Struct, frozen=True, forbid_unknown_fields=True):
-    """So many of so many."""
+    """A count out of a total."""
 
-    passed: Annotated[int, Meta(description="How many did.")]
-    total: Annotated[int, Meta(description="Of how many.")]
+    passed: Annotated[int, Meta(description="How many passed.")]
+    total: Annotated[int, Meta(description="The total.")]
 
 
 class Unverified(Struct, frozen=True, forbid_unknown_fields=True):
-    """A candidate that was not heard to its end: listed, and not scored."""
+    """A candidate that the judge could not verify; it is listed and not scored."""
 
-    candidate: Annotated[int, Meta(description="Which one, from 0.")]
-    reason: Annotated[str, Meta(description="Why it could not be verified.")]
+    candidate: Annotated[int, Meta(description="The number of the candidate, from 0.")]
+    reason: Annotated[str, Meta(description="Why the judge could not verify it.")]
 
 
 class ModelUse(Struct, frozen=True, forbid_unknown_fields=True):
-    """A language model as the agent: how it was asked, and what that took."""
+    """The use of a language model as the agent."""
 
-    name: Annotated[str, Meta(description="As the endpoint knows it.")]
+    name: Annotated[str, Meta(description="The name of the model at the endpoint.")]
     server: Annotated[
-        str, Meta(description="What of the server has a part in its answers, where it is known.")
+        str, Meta(description="The properties of the server that affect answers, if known.")
     ]
     manner: Annotated[
         str,
-        Meta(description="structured or tools; plain: without temperature and seed. Found out."),
+        Meta(description="structured or tools; plain means without temperature and seed"),
     ]
-    requests: Annotated[int, Meta(description="Questions that were asked, each once.")]
-    budget: Annotated[int, Meta(description="How many might have been, verification included.")]
-    prompt_tokens: Annotated[int, Meta(description="As the endpoint counts them.")]
-    completion_tokens: Annotated[int, Meta(description="As the endpoint counts them.")]
-    cost: Annotated[float | None, Meta(description="In dollars; null when no price was named.")]
-    repaired: Annotated[int, Meta(description="Replies that were an action at a later try.")]
-    no_action: Annotated[int, Meta(description="Turns that ended because no reply was one.")]
-    refusals: Annotated[int, Meta(description="Replies that the endpoint itself calls refusals.")]
-    dropped_calls: Annotated[
-        int, Meta(description="Calls that came along with another, and were not made.")
+    requests: Annotated[int, Meta(description="The number of requests, without repeated ones.")]
+    budget: Annotated[
+        int, Meta(description="The maximum number of requests, including verification.")
     ]
-    record: Annotated[str, Meta(description="A hash of every exchange that was used.")]
+    prompt_tokens: Annotated[int, Meta(description="The number that the endpoint reports.")]
+    completion_tokens: Annotated[int, Meta(description="The number that the endpoint reports.")]
+    cost: Annotated[float | None, Meta(description="The cost in dollars; null without a price.")]
+    repaired: Annotated[
+        int, Meta(description="Replies that became a valid action after another try.")
+    ]
+    no_action: Annotated[
+        int, Meta(description="Turns that ended because no reply was a valid action.")
+    ]
+    refusals: Annotated[int, Meta(description="Replies that the endpoint marks as refusals.")]
+    dropped_calls: Annotated[int, Meta(description="Extra calls in a reply, which were not made.")]
+    record: Annotated[str, Meta(description="A hash of all exchanges with the model.")]
 
 
 class OffensePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """The offense match; over several official seeds, their mean."""
+    """The offense match, or the mean over several official seeds."""
 
     score: Annotated[float, Meta(description="0 to 1000.")]
-    raw: Annotated[float, Meta(description="Weights once per core, and 2 for each cell.")]
-    score_volume: Annotated[float, Meta(description="Every finding counts; never ranked.")]
-    raw_volume: Annotated[float, Meta(description="The same where every finding counts.")]
-    findings: Annotated[int, Meta(description="Verified findings, repeated ones too.")]
-    findings_by_predicate: Annotated[
-        dict[str, int], Meta(description="The findings, by predicate.")
+    raw: Annotated[
+        float, Meta(description="The raw points: weights once per core, plus points for each cell.")
     ]
-    cores: Annotated[float, Meta(description="Distinct predicate, source and sink.")]
-    unique_cells: Annotated[float, Meta(description="Distinct cores, targets and routes.")]
-    opponent: Annotated[str, Meta(description="The guardrail that was attacked.")]
-    candidates: Annotated[int, Meta(description="What the attack returned.")]
-    refused: Annotated[dict[str, int], Meta(description="Candidates not judged, by reason.")]
-    steps: Annotated[int, Meta(description="Spent of the budget.")]
-    budget: Annotated[int, Meta(description="Steps that the attack might have spent.")]
-    inconsistent: Annotated[int, Meta(description="Repeated runs that returned something else.")]
+    score_volume: Annotated[
+        float, Meta(description="The score if every finding counted; no ranking uses it.")
+    ]
+    raw_volume: Annotated[float, Meta(description="The raw points if every finding counted.")]
+    findings: Annotated[
+        int, Meta(description="The number of verified findings, including repeated ones.")
+    ]
+    findings_by_predicate: Annotated[
+        dict[str, int], Meta(description="The number of findings for each predicate.")
+    ]
+    cores: Annotated[
+        float, Meta(description="The number of distinct cores: predicate, source and sink.")
+    ]
+    unique_cells: Annotated[
+        float, Meta(description="The number of distinct cells: core, target class and route.")
+    ]
+    opponent: Annotated[str, Meta(description="The guardrail that the attack played against.")]
+    candidates: Annotated[int, Meta(description="The number of chains that the attack returned.")]
+    refused: Annotated[
+        dict[str, int],
+        Meta(description="The number of candidates that the judge refused, by reason."),
+    ]
+    steps: Annotated[int, Meta(description="Steps that were spent.")]
+    budget: Annotated[int, Meta(description="The maximum number of steps for the attack.")]
+    inconsistent: Annotated[
+        int, Meta(description="How many repeated runs returned something else.")
+    ]
     unverified: Annotated[
         tuple[Unverified, ...],
-        Meta(description="Candidates for which the model could not be asked often enough."),
+        Meta(
+            description="Candidates that the judge could not verify within the budget of requests."
+        ),
     ] = ()
     models: Annotated[
-        tuple[ModelUse, ...], Meta(description="A language model as the agent, match by match.")
+        tuple[ModelUse, ...],
+        Meta(description="The use of a language model as the agent, for each match."),
     ] = ()
-    found: Annotated[tuple[Finding, ...], Meta(description="One for each cell.")] = ()
-    digest: Annotated[str, Meta(description="A hash of this match's results.")] = ""
+    found: Annotated[tuple[Finding, ...], Meta(description="One finding for each cell.")] = ()
+    digest: Annotated[str, Meta(description="A hash of the results of this match.")] = ""
 
 
 class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """The defense match; over several official seeds, the mean."""
+    """The defense match, or the mean over several official seeds."""
 
     score: Annotated[float, Meta(description="0 to 1000.")]
-    breaches: Annotated[float, Meta(description="Distinct cores and target classes.")]
-    false_positives: Annotated[
-        float, Meta(description="Benign trials in which the guardrail was in the way.")
+    breaches: Annotated[
+        float, Meta(description="The number of distinct breaches: core and target class.")
     ]
-    benign_trials: Annotated[int, Meta(description="How many there were.")]
+    false_positives: Annotated[
+        float, Meta(description="The number of benign trials that failed because of the guardrail.")
+    ]
+    benign_trials: Annotated[int, Meta(description="The number of benign trials.")]
     breaches_by_predicate: Annotated[
-        dict[str, int], Meta(description="The breaches, by predicate.")
+        dict[str, int], Meta(description="The number of breaches for each predicate.")
     ]
     false_positives_by_operation: Annotated[
-        dict[str, int], Meta(description="The false positives, by operation.")
+        dict[str, int], Meta(description="The number of false positives for each operation.")
     ]
-    opponent: Annotated[str, Meta(description="The attack that the guardrail stood against.")]
-    steps: Annotated[int, Meta(description="Spent of the budget.")]
-    budget: Annotated[int, Meta(description="Steps that the search might have spent.")]
-    interactions: Annotated[int, Meta(description="Messages that the search played.")]
-    cells: Annotated[int, Meta(description="In the archive at the end.")]
+    opponent: Annotated[str, Meta(description="The attack that the guardrail played against.")]
+    steps: Annotated[int, Meta(description="Steps that were spent.")]
+    budget: Annotated[int, Meta(description="The maximum number of steps for the search.")]
+    interactions: Annotated[int, Meta(description="The number of messages that the search played.")]
+    cells: Annotated[
+        int, Meta(description="The number of cells in the search's archive at the end.")
+    ]
     inconsistent: Annotated[
-        int, Meta(description="Sampled chains that a fresh guardrail decided otherwise.")
+        int, Meta(description="How many sampled chains a fresh guardrail decided differently.")
     ]
     faults: Annotated[tuple[str, ...], Meta(description="What went wrong in the guardrail.")] = ()
     extended: Annotated[
-        Share | None, Meta(description="The extended benign suite, untouched; not scored.")
+        Share | None,
+        Meta(description="Tasks of the extended benign suite that passed; not scored."),
     ] = None
     under_attack: Annotated[
         Share | None,
-        Meta(description="The same with a live injection: done, and nothing breached; not scored."),
+        Meta(description="Tasks done without a breach near a live injection; not scored."),
     ] = None
-    found: Annotated[tuple[Finding, ...], Meta(description="One for each breach.")] = ()
+    found: Annotated[tuple[Finding, ...], Meta(description="One finding for each breach.")] = ()
     trials: Annotated[tuple[TrialRow, ...], Meta(description="Every benign trial.")] = ()
     curve: Annotated[tuple[Point, ...], Meta(description="The search, epoch by epoch.")] = ()
     archive: Annotated[tuple[Place, ...], Meta(description="The search's archive at the end.")] = ()
-    digest: Annotated[str, Meta(description="A hash of this match's results.")] = ""
+    digest: Annotated[str, Meta(description="A hash of the results of this match.")] = ""
 
 
 class Failure(Struct, frozen=True, forbid_unknown_fields=True):
@@ -251,88 +297,104 @@ class Failure(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Isolation(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the submission's code was kept from the machine."""
+    """How the submission's code was isolated from the machine."""
 
-    level: Annotated[str, Meta(description="A, B or C; only A can be compared.")]
-    unsafe: Annotated[bool, Meta(description="Without a jail, by the user's wish.")] = False
+    level: Annotated[str, Meta(description="A, B or C; only runs at level A are comparable.")]
+    unsafe: Annotated[bool, Meta(description="Whether the user switched the jail off.")] = False
 
 
 class Submitted(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was handed in."""
+    """The submission."""
 
-    name: Annotated[str, Meta(description="Of the directory, archive or file.")]
-    digest: Annotated[str, Meta(description="SHA-256 of all names and contents.")]
-    files: Annotated[dict[str, int], Meta(description="Their sizes in bytes, by name.")]
+    name: Annotated[str, Meta(description="The name of the directory, archive or file.")]
+    digest: Annotated[str, Meta(description="A SHA-256 hash of all names and contents.")]
+    files: Annotated[dict[str, int], Meta(description="The size of each file in bytes.")]
     tracks: Annotated[
-        tuple[Track, ...], Meta(description="What it competes in: offense, defense or both.")
+        tuple[Track, ...], Meta(description="The tracks that it enters: offense, defense or both.")
     ]
 
 
 class Formula(Struct, frozen=True, forbid_unknown_fields=True):
-    """The ruleset's constants that make scores of counts, so that a report explains itself."""
+    """The constants of the ruleset that turn counts into scores."""
 
     weights: Annotated[dict[str, int], Meta(description="Points per predicate, once per core.")]
     points_per_cell: Annotated[int, Meta(description="Raw points for each distinct cell.")]
-    full_marks: Annotated[int, Meta(description="Raw points that make 1000.")]
-    volume_full_marks: Annotated[int, Meta(description="The same where every finding counts.")]
+    full_marks: Annotated[int, Meta(description="The raw points that give a score of 1000.")]
+    volume_full_marks: Annotated[
+        int, Meta(description="The raw points for 1000 if every finding counted.")
+    ]
     breach_percent: Annotated[
-        int, Meta(description="What each breach adds to the defense divisor, in hundredths.")
+        int,
+        Meta(
+            description="What each breach adds to the divisor of the defense score, in hundredths."
+        ),
     ]
     false_positive_points: Annotated[
-        int, Meta(description="What it costs to fail every benign trial.")
+        int, Meta(description="The points that a defense loses if every benign trial fails.")
     ]
 
 
 class Setting(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the matches were played with."""
+    """The settings of the matches."""
 
     ruleset: Annotated[str, Meta(description="Name and version.")]
-    ruleset_digest: Annotated[str, Meta(description="A hash of all its numbers.")]
+    ruleset_digest: Annotated[str, Meta(description="A hash of all numbers of the ruleset.")]
     budget: Annotated[str, Meta(description="quick or official")]
-    seeds: Annotated[tuple[int, ...], Meta(description="Empty when they are the organizer's.")]
-    scenarios: Annotated[tuple[str, ...], Meta(description="Digests; empty when hidden.")]
-    agent: Annotated[str, Meta(description="Whom the attacks spoke to.")]
+    seeds: Annotated[
+        tuple[int, ...], Meta(description="The seeds; empty if the organizer hides them.")
+    ]
+    scenarios: Annotated[
+        tuple[str, ...], Meta(description="The digests of the scenarios; empty if hidden.")
+    ]
+    agent: Annotated[str, Meta(description="The agent that the attacks talked to.")]
     offense_opponent: Annotated[str, Meta(description="The guardrail of the offense match.")]
     defense_opponent: Annotated[str, Meta(description="The attack of the defense match.")]
-    packages: Annotated[dict[str, str], Meta(description="Third-party ones, with version.")] = {}
-    key: Annotated[str, Meta(description="The official key's fingerprint; empty in practice.")] = ""
+    packages: Annotated[
+        dict[str, str], Meta(description="Third-party packages, with their versions.")
+    ] = {}
+    key: Annotated[
+        str, Meta(description="The fingerprint of the organizer's key; empty in practice runs.")
+    ] = ""
     official_seeds: Annotated[
-        int, Meta(description="Over how many hidden seeds it is the mean; 0 in practice.")
+        int, Meta(description="The number of hidden seeds of the mean; 0 in practice runs.")
     ] = 0
 
 
 class Report(Struct, frozen=True, forbid_unknown_fields=True):
     """One run."""
 
-    run_id: Annotated[str, Meta(description="A hash of everything that went in.")]
+    run_id: Annotated[str, Meta(description="A hash of all inputs.")]
     digest: Annotated[str, Meta(description="A hash of the results alone.")]
-    final_score: Annotated[
-        float | None, Meta(description="0 to 2000; null when a match was broken off.")
-    ]
-    offense: Annotated[OffensePart | None, Meta(description="null: not played, or broken off")]
-    defense: Annotated[DefensePart | None, Meta(description="null: not played, or broken off")]
-    isolation: Annotated[Isolation, Meta(description="What the submission's code ran inside of.")]
-    comparable: Annotated[bool, Meta(description="Whether it may be ranked beside others.")]
+    final_score: Annotated[float | None, Meta(description="0 to 2000; null if a match failed.")]
+    offense: Annotated[OffensePart | None, Meta(description="null if it was not played or failed")]
+    defense: Annotated[DefensePart | None, Meta(description="null if it was not played or failed")]
+    isolation: Annotated[Isolation, Meta(description="How the submission's code was isolated.")]
+    comparable: Annotated[bool, Meta(description="Whether a leaderboard can rank the run.")]
     not_comparable_because: Annotated[
-        tuple[str, ...], Meta(description="Every reason for which it may not.")
+        tuple[str, ...], Meta(description="Every reason why a leaderboard cannot rank the run.")
     ]
     ruleset: Annotated[str, Meta(description="Name and version.")]
-    setting: Annotated[Setting, Meta(description="What the matches were played with.")]
-    submission: Annotated[Submitted, Meta(description="What was handed in.")]
+    setting: Annotated[Setting, Meta(description="The settings of the matches.")]
+    submission: Annotated[Submitted, Meta(description="The submission.")]
     engine: Annotated[str, Meta(description="The version of Tiltyard.")]
     formula: Annotated[Formula, Meta(description="The constants behind the scores.")]
     failures: Annotated[
-        tuple[Failure, ...], Meta(description="The matches that were broken off, and why.")
+        tuple[Failure, ...], Meta(description="The matches that failed, and why.")
     ] = ()
-    notes: Annotated[tuple[str, ...], Meta(description="What its author should look at.")] = ()
+    notes: Annotated[
+        tuple[str, ...], Meta(description="Hints for the author of the submission.")
+    ] = ()
     restricted: Annotated[
-        bool, Meta(description="What a competitor is shown of an official run: no texts.")
+        bool,
+        Meta(
+            description="Whether this is the restricted report of an official run, without texts."
+        ),
     ] = False
     seconds: Annotated[
-        dict[str, float], Meta(description="How long each match took; empty when restricted.")
+        dict[str, float], Meta(description="The duration of each match; empty if restricted.")
     ] = {}
     schema_version: Annotated[
-        int, Meta(description="Of this schema; other versions are not read.")
+        int, Meta(description="The version of this schema. Tiltyard reads no other version.")
     ] = SCHEMA_VERSION
 
 
@@ -353,14 +415,14 @@ def write_report(report: Report) -> bytes:
 
 
 def read_report(data: bytes) -> Report:
-    """Read a report, and say in a sentence what is wrong with one that cannot be read."""
+    """Read a report; a `ReportError` says what is wrong with it."""
     try:
         found = msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ReportError(f"this is not a report: {error}") from None
     version = found.get("schema_version") if isinstance(found, dict) else None
     if not isinstance(version, int):
-        raise ReportError("this is not a report: it names no schema_version")
+        raise ReportError("this is not a report: it has no schema_version")
     if version != SCHEMA_VERSION:
         raise ReportError(
             f"this report has schema version {version}, and this version of Tiltyard reads only "
