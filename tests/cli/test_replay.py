@@ -14,8 +14,9 @@ from msgspec import structs
 from typer.testing import Result
 
 from tiltyard.contracts.trace import Trace
+from tiltyard.reporting.finding_schema import Finding, Segment, Step
 from tiltyard.reporting.restriction import restricted
-from tiltyard.reporting.schema import Finding, Report, Segment, Step
+from tiltyard.reporting.schema import Report
 from tiltyard.runs.store import REPORT, load_report, save
 
 Command = Callable[..., Result]

@@ -12,9 +12,10 @@ import pytest
 from msgspec import structs
 from playwright.sync_api import expect
 
+from tiltyard.reporting.finding_schema import Segment
 from tiltyard.reporting.page import Card, Cards, Section, render_page
 from tiltyard.reporting.report_page import render
-from tiltyard.reporting.schema import Report, Segment
+from tiltyard.reporting.schema import Report
 
 Show = Callable[..., Any]
 

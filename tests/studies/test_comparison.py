@@ -11,8 +11,9 @@ from tiltyard import DataFlowGuardrail, SandboxEnv
 from tiltyard.contracts.decision import Action
 from tiltyard.contracts.trace import Trace
 from tiltyard.reporting.comparison_schema import Divergence
+from tiltyard.reporting.finding_schema import Segment, Step
 from tiltyard.reporting.restriction import restricted
-from tiltyard.reporting.schema import DefensePart, OffensePart, Report, Segment, Step
+from tiltyard.reporting.schema import DefensePart, OffensePart, Report
 from tiltyard.runs.store import REPORT, save
 from tiltyard.studies.comparison import compare, open_run
 from tiltyard.studies.comparison_replay import StoredRun, first_difference

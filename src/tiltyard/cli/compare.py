@@ -26,7 +26,8 @@ from tiltyard.cli.terminal import (
 )
 from tiltyard.contracts.tracks import TRACKS, Track
 from tiltyard.reporting.comparison_schema import Change, ComparedFinding, Comparison, Divergence
-from tiltyard.reporting.schema import Step, TrialRow
+from tiltyard.reporting.finding_schema import Step
+from tiltyard.reporting.schema import TrialRow
 from tiltyard.runs.store import Store, find_report
 from tiltyard.studies.comparison import compare, open_run
 

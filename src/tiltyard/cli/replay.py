@@ -18,8 +18,9 @@ from tiltyard.cli.errors import exit_on_error
 from tiltyard.cli.options import DEFAULT_STORE, StoreOption
 from tiltyard.cli.tables import Labelled
 from tiltyard.cli.terminal import LEGEND, open_console, render_segments, safe, safe_lines
+from tiltyard.reporting.finding_schema import Finding, Segment, Step
 from tiltyard.reporting.numbers import many
-from tiltyard.reporting.schema import Finding, Report, Segment, Step
+from tiltyard.reporting.schema import Report
 from tiltyard.runs.store import REPORT, Store, StoreError, find_report, load_report
 
 _KEYS: Final = "Enter or n: next   p: previous   q: quit"

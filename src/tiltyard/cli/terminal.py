@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tiltyard.foundation.printable import printable
-from tiltyard.reporting.schema import Segment
+from tiltyard.reporting.finding_schema import Segment
 
 _OPENS, _CLOSES = (
     "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}",

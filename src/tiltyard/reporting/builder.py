@@ -10,7 +10,8 @@ from tiltyard.judge.candidates import Refused
 from tiltyard.judge.cells import Cell
 from tiltyard.judge.findings import Finding as Judged
 from tiltyard.judge.predicates import SEVERITY
-from tiltyard.reporting.schema import Finding, Formula, Place, Segment, Step, TrialRow
+from tiltyard.reporting.finding_schema import Finding, Segment, Step
+from tiltyard.reporting.schema import Formula, Place, TrialRow
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.search import Archive, follow
 from tiltyard.search.footprint import START, explain

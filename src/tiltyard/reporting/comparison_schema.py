@@ -5,7 +5,8 @@ from typing import Literal
 from msgspec import Struct
 
 from tiltyard.contracts.tracks import Track
-from tiltyard.reporting.schema import Step, TrialRow
+from tiltyard.reporting.finding_schema import Step
+from tiltyard.reporting.schema import TrialRow
 
 Chain = tuple[str, ...]
 Cell = tuple[str, str, str, str, str]

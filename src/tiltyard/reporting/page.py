@@ -17,7 +17,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from tiltyard.reporting.schema import Failure, Finding
+from tiltyard.reporting.finding_schema import Finding
+from tiltyard.reporting.schema import Failure
 
 Tone = Literal["", "good", "bad", "quiet"]
 

@@ -24,7 +24,8 @@ from tiltyard.judge.rotation import rotated
 from tiltyard.matches.opponents import GuestSettings, OpponentError, find_opponent
 from tiltyard.reporting.builder import build_trace
 from tiltyard.reporting.comparison_schema import Cell, Chain, Difference, Divergence
-from tiltyard.reporting.schema import Finding, Report, Segment, Step
+from tiltyard.reporting.finding_schema import Finding, Segment, Step
+from tiltyard.reporting.schema import Report
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.runs.request import read_request
