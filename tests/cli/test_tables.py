@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from tiltyard.cli.tables import escape_markdown, print_table
+from tiltyard.cli.tables import print_table
 
 
 def printed(width: int) -> list[str]:
@@ -37,4 +37,3 @@ def test_a_narrow_terminal_leaves_optional_columns_out_and_says_so() -> None:
 
 def test_cells_are_escaped() -> None:
     assert any(r"one\x1b[2J" in line for line in printed(60))
-    assert escape_markdown("a|b\x1b<i>") == r"a\|b\\x1b\<i\>"

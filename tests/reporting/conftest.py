@@ -1,4 +1,4 @@
-"""A real browser, and real reports to look at in it."""
+"""A real browser, and real reports to open in it."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from tiltyard.reporting.schema import Failure, Report, read_report
 
 
 class Shown(Struct):
-    """A page in the browser, and everything that it should not have done."""
+    """An open page, with its console messages, dialogs and network requests."""
 
     page: Page
     complaints: list[str]
@@ -28,7 +28,7 @@ class Shown(Struct):
 
 Show = Callable[..., Shown]
 
-# Long enough for any machine: what waits so long will not come.
+# Long enough for a slow machine.
 PATIENCE_MILLISECONDS = 60_000
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
@@ -45,7 +45,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
-    """Return what opens HTML in a page of its own."""
+    """Return a function that opens HTML in a new page."""
     contexts = []
 
     def opened(html: str, *, width: int = 1200, **options: Any) -> Shown:
@@ -89,7 +89,7 @@ def page_of_real(real: Report) -> str:
 
 @pytest.fixture(scope="session")
 def official(real: Report) -> Report:
-    """Return what a competitor gets to see of an official run over three seeds."""
+    """Return the restricted report of an official run over three seeds."""
     setting = structs.replace(real.setting, official_seeds=3, key="0123456789abcdef")
     assert real.offense is not None
     offense = structs.replace(real.offense, cores=6.67, unique_cells=9.33, found=())
@@ -98,7 +98,7 @@ def official(real: Report) -> Report:
 
 @pytest.fixture(scope="session")
 def broken_off(real: Report) -> Report:
-    """Return a defense match that was broken off; offense was never entered."""
+    """Return a report with a failed defense match and no offense match."""
     failure = Failure(
         track="defense",
         kind="run",

@@ -1,6 +1,6 @@
-"""Record `real.json`, a report of both matches, anew: `python tests/reporting/record.py`.
+"""Record `real.json`, a report of both matches, again: `python tests/reporting/record.py`.
 
-Needed when the schema, the engine or a ruleset changes in a way that the recording does not have.
+Run it after a change of the schema, the engine or a ruleset.
 """
 
 import tempfile
@@ -30,7 +30,7 @@ def main() -> None:
             budget="quick",
         )
         report = play_job(job).report
-    # Durations are another on every machine, and a recording should only change when it says more.
+    # Fixed durations, so that the recording changes only with its content.
     report = msgspec.structs.replace(report, seconds=dict.fromkeys(report.seconds, 1.5))
     (HERE / "real.json").write_bytes(msgspec.json.encode(report) + b"\n")
 

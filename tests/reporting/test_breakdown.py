@@ -1,4 +1,4 @@
-"""A breakdown tells the report's own figures, and its lines come to its score."""
+"""A breakdown uses the figures of the report, and its lines add up to the score."""
 
 from msgspec import structs
 
@@ -7,7 +7,7 @@ from tiltyard.reporting.numbers import number
 from tiltyard.reporting.schema import Report
 
 
-def test_the_attack_is_told_core_by_core(real: Report) -> None:
+def test_the_offense_breakdown_lists_cores_by_predicate(real: Report) -> None:
     assert real.offense is not None
     told = offense_sum(real.offense, real.formula, 0)
     cores = {(found.predicate, found.source, found.sink) for found in real.offense.found}
@@ -18,7 +18,7 @@ def test_the_attack_is_told_core_by_core(real: Report) -> None:
     assert told.result[2] == number(real.offense.score)
 
 
-def test_an_attack_without_findings_in_the_report_is_told_in_one_line(official: Report) -> None:
+def test_without_findings_the_breakdown_has_one_line_for_all_cores(official: Report) -> None:
     assert official.offense is not None
     told = offense_sum(official.offense, official.formula, 3)
     assert [what for what, _, _ in told.lines] == [
@@ -29,7 +29,7 @@ def test_an_attack_without_findings_in_the_report_is_told_in_one_line(official: 
     assert "can differ from the score of the mean counts" in told.note
 
 
-def test_the_defense_is_told_by_its_formula(real: Report) -> None:
+def test_the_defense_breakdown_follows_the_formula(real: Report) -> None:
     assert real.defense is not None
     part = structs.replace(
         real.defense, breaches=4, false_positives=7, benign_trials=35, score=465.0
@@ -49,7 +49,7 @@ def test_the_final_score_is_the_sum_of_what_was_played(real: Report) -> None:
     assert final_sum(alone).result == ("final score", "", "12.5")
 
 
-def test_numbers_say_no_more_than_they_know() -> None:
+def test_numbers_have_at_most_two_decimals() -> None:
     assert [number(value) for value in (0, 1000, 428.5714, 0.1, 123_456.0, None)] == [
         "0",
         "1000",

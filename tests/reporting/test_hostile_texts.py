@@ -1,6 +1,6 @@
-"""Every text in a report is hostile: whatever it says, it is shown, and nothing of it runs.
+"""Every text in a report is hostile: the page shows it, and nothing of it runs.
 
-Each attack stands in every string of a real report at once, names in tables included.
+The tests put each attack into every string of a real report, including names in tables.
 """
 
 import re
@@ -73,7 +73,7 @@ def filled(report: Report, text: str) -> Report:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_nothing_of_it_runs(show: Show, real: Report, attack: str) -> None:
+def test_hostile_text_does_not_run(show: Show, real: Report, attack: str) -> None:
     text = ATTACKS[attack]
     shown = show(render(filled(real, text)))
     page = shown.page
@@ -92,7 +92,7 @@ def test_nothing_of_it_runs(show: Show, real: Report, attack: str) -> None:
 
 
 @pytest.mark.parametrize("text", ATTACKS.values())
-def test_no_text_is_seen_by_the_parser_of_html(real: Report, text: str) -> None:
+def test_embedded_text_contains_no_html(real: Report, text: str) -> None:
     page = render(filled(real, text))
     assert page.count("<script") == page.count("</script>")
     start = page.index('<script type="application/json"')
@@ -101,7 +101,7 @@ def test_no_text_is_seen_by_the_parser_of_html(real: Report, text: str) -> None:
     assert text in str(msgspec.json.decode(embedded)["title"])
 
 
-def test_the_policy_names_all_that_may_run() -> None:
+def test_the_policy_allows_only_the_scripts_of_the_page() -> None:
     page = render_page("title", (Section("only", "Only", (Cards((Card("one", "1"),)),)),))
     policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)[0]
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
@@ -112,8 +112,8 @@ def test_the_policy_names_all_that_may_run() -> None:
     assert not re.search(r"\son\w+=|javascript:|https?://", page.partition("<style>")[0])
 
 
-def test_the_policy_stops_a_script_that_is_not_ours(show: Show, page_of_real: str) -> None:
-    """The second line of defense: were a text ever to become markup, it would not run."""
+def test_the_policy_stops_a_foreign_script(show: Show, page_of_real: str) -> None:
+    """The second line of defense: text that became markup would still not run."""
     broken = page_of_real.replace("</body>", "<script>window.owned = 1</script></body>")
     shown = show(broken)
     assert shown.page.evaluate("window.owned") is None
@@ -136,7 +136,7 @@ def first_output(show: Show, report: Report) -> Any:
     return page.locator(".moment.step").first.locator(".part", has_text="result").locator(".words")
 
 
-def test_what_cannot_be_seen_is_spelled_out(show: Show, real: Report) -> None:
+def test_invisible_characters_are_spelled_out(show: Show, real: Report) -> None:
     hidden = (
         "\u202e\u2066\u200b\u200f\ufeff\x00\x1b\x7f\x85\u2800\U000e0041\u3164\u00ad\ue000\ufe0f"
     )
@@ -147,7 +147,7 @@ def test_what_cannot_be_seen_is_spelled_out(show: Show, real: Report) -> None:
     expect(words.locator(".escape")).to_have_count(len(hidden))
 
 
-def test_a_megabyte_is_shown_bit_by_bit(show: Show, real: Report) -> None:
+def test_a_long_text_is_shown_in_parts(show: Show, real: Report) -> None:
     text = "x" * 1_000_000
     words = first_output(show, with_first_output(real, text))
     page = words.page
@@ -161,7 +161,7 @@ def test_a_megabyte_is_shown_bit_by_bit(show: Show, real: Report) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_long_words_and_many_marks_stay_in_their_place(show: Show, real: Report) -> None:
+def test_long_words_and_combining_marks_fit_the_page(show: Show, real: Report) -> None:
     text = "W" * 500 + " " + "e\u0301\u0302\u0303" * 60 + " \u05d0\u05d1\u05d2 right to left"
     report = filled(real, text)
     page = show(render(report), width=390).page

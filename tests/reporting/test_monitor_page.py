@@ -1,4 +1,4 @@
-"""The page of a competition's course, in a real browser."""
+"""The monitor's page in a real browser."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +18,12 @@ SEASON = Path(__file__).parents[2] / "docs/season/reports"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_plot_draws_quietly(show: Show, scheme: str) -> None:
+def test_every_chart_draws_without_errors(show: Show, scheme: str) -> None:
     field = gather([SEASON])
     (board,) = make_leaderboard(field).boards
     shown = show(page([monitor(board)], ["A remark."]), color_scheme=scheme)
     expect(shown.page.locator(".canvas")).to_have_count(4)
-    # A point for everybody who played both matches, over the frames of four strategies.
+    # One point for each run that played both matches, over the frames of four strategies.
     played_both = [run for run in field.comparable if None not in (run.offense, run.defense)]
     points = shown.page.locator(".canvas .mark-symbol.role-mark path")
     expect(points).to_have_count(len(played_both))
@@ -32,7 +32,7 @@ def test_every_plot_draws_quietly(show: Show, scheme: str) -> None:
     shown.check_quiet()
 
 
-def test_a_name_of_markup_is_a_name(show: Show) -> None:
+def test_markup_in_a_name_is_shown_as_text(show: Show) -> None:
     name = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
     runs = tuple(structs.replace(run, name=name) for run in gather([SEASON]).comparable)
     (board,) = make_leaderboard(ReportSet(runs)).boards

@@ -1,4 +1,4 @@
-"""The report in a real browser, as a reader meets it."""
+"""The report's page in a real browser."""
 
 import re
 from collections.abc import Callable
@@ -23,14 +23,14 @@ def current(page: Page) -> str:
     return page.locator(".replay .position").first.inner_text()
 
 
-def test_a_real_report_opens_quietly(show: Show, page_of_real: str) -> None:
+def test_a_real_report_opens_without_errors(show: Show, page_of_real: str) -> None:
     shown = show(page_of_real)
     expect(shown.page.locator("h1")).to_have_text("submission")
     expect(shown.page.get_by_role("region", name="How the score is calculated")).to_be_visible()
     shown.check_quiet()
 
 
-def test_nothing_is_asked_of_the_network_even_by_use(show: Show, page_of_real: str) -> None:
+def test_using_the_page_makes_no_requests(show: Show, page_of_real: str) -> None:
     shown = show(page_of_real)
     open_first_finding(shown.page)
     for mark in shown.page.locator(".canvas .mark-symbol path").all()[:3]:
@@ -39,7 +39,7 @@ def test_nothing_is_asked_of_the_network_even_by_use(show: Show, page_of_real: s
     shown.check_quiet()
 
 
-def test_the_score_cards_say_what_the_report_says(
+def test_the_cards_show_the_scores_of_the_report(
     show: Show, real: Report, page_of_real: str
 ) -> None:
     shown = show(page_of_real)
@@ -64,7 +64,7 @@ def test_the_breakdown_adds_up(show: Show, page_of_real: str) -> None:
     assert float(score) == raw / 400 * 1000
 
 
-def test_the_replay_steps_by_click_and_by_key(show: Show, page_of_real: str) -> None:
+def test_the_replay_moves_with_buttons_and_keys(show: Show, page_of_real: str) -> None:
     page = (shown := show(page_of_real)).page
     open_first_finding(page)
     replay = page.locator(".replay").first
@@ -92,7 +92,7 @@ def test_the_replay_steps_by_click_and_by_key(show: Show, page_of_real: str) -> 
     shown.check_quiet()
 
 
-def test_the_replay_shows_the_way_from_source_to_sink(
+def test_the_replay_shows_the_path_from_source_to_sink(
     show: Show, real: Report, page_of_real: str
 ) -> None:
     assert real.offense is not None
@@ -106,7 +106,7 @@ def test_the_replay_shows_the_way_from_source_to_sink(
     orders = sum(len(step.because or ()) for step in finding.steps)
     assert orders > 0
     assert replay.locator(".arrow.order").count() == orders
-    # The secret is read, put away in a file, read from there and posted: three hops.
+    # The agent reads the secret, stores it in a file, reads that file and posts it: three hops.
     assert [step.tool for step in finding.steps[1:]] == [
         "fs.read",
         "fs.write",
@@ -136,7 +136,7 @@ def test_authors_differ_by_more_than_colour(show: Show, page_of_real: str) -> No
     assert len(styles) == len(set(styles)) == 7
 
 
-def test_findings_are_filtered(show: Show, real: Report, page_of_real: str) -> None:
+def test_findings_can_be_filtered(show: Show, real: Report, page_of_real: str) -> None:
     assert real.offense is not None
     page = show(page_of_real).page
     offense = page.get_by_role("region", name="Offense")
@@ -152,7 +152,7 @@ def test_findings_are_filtered(show: Show, real: Report, page_of_real: str) -> N
     )
 
 
-def test_the_plots_draw(show: Show, real: Report, page_of_real: str) -> None:
+def test_the_charts_draw_every_mark(show: Show, real: Report, page_of_real: str) -> None:
     assert real.defense is not None
     page = show(page_of_real).page
     marks = {
@@ -231,11 +231,11 @@ CONTRAST_PROBLEMS = """
   return [...found];
 }
 """
-"""Texts whose colour stands out too little from what is behind them (WCAG AA: 4.5)."""
+"""Texts with too little contrast to their background (WCAG AA: 4.5)."""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read(show: Show, page_of_real: str, scheme: str) -> None:
+def test_every_text_has_enough_contrast(show: Show, page_of_real: str, scheme: str) -> None:
     page = show(page_of_real, color_scheme=scheme).page
     open_first_finding(page)
     page.locator(".replay").first.focus()
@@ -254,7 +254,7 @@ def test_it_fits_a_phone(show: Show, page_of_real: str, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-def test_everything_has_a_name(show: Show, page_of_real: str) -> None:
+def test_every_control_and_region_has_a_name(show: Show, page_of_real: str) -> None:
     page = show(page_of_real).page
     open_first_finding(page)
     tree = page.locator("body").aria_snapshot()
@@ -293,7 +293,7 @@ def test_print_shows_all_of_an_opened_replay(show: Show, page_of_real: str) -> N
     assert int(re.findall(r"\d+", colour)[0]) > 128
 
 
-def test_a_restricted_report_tells_scores_and_says_what_is_withheld(
+def test_a_restricted_report_shows_scores_and_says_what_it_withholds(
     show: Show, official: Report
 ) -> None:
     shown = show(render(official))
@@ -306,7 +306,7 @@ def test_a_restricted_report_tells_scores_and_says_what_is_withheld(
     shown.check_quiet()
 
 
-def test_a_match_that_was_broken_off_says_why(show: Show, broken_off: Report) -> None:
+def test_a_failed_match_shows_the_reason(show: Show, broken_off: Report) -> None:
     shown = show(render(broken_off))
     cards = shown.page.locator("#summary .card strong").all_inner_texts()
     assert cards == ["none", "not played", "failed"]
@@ -321,7 +321,7 @@ def test_a_match_that_was_broken_off_says_why(show: Show, broken_off: Report) ->
     shown.check_quiet()
 
 
-def test_a_match_in_which_nothing_happened(show: Show, real: Report) -> None:
+def test_a_match_without_findings(show: Show, real: Report) -> None:
     assert real.offense is not None
     assert real.defense is not None
     offense = structs.replace(

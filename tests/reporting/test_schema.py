@@ -1,4 +1,4 @@
-"""The schema that is published is the one that is used, and says what every field means."""
+"""The published schema is current and describes every field."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def test_the_published_schema_is_current() -> None:
     assert PUBLISHED.read_text(encoding="utf-8") == published_schema(), "run `make schema`"
 
 
-def test_every_field_says_what_it_means() -> None:
+def test_every_field_is_described() -> None:
     silent = [
         f"{name}.{field}"
         for name, definition in json_schema()["$defs"].items()
@@ -33,7 +33,7 @@ def test_every_field_says_what_it_means() -> None:
     assert silent == []
 
 
-def test_a_report_is_read_as_it_was_written(real: Report) -> None:
+def test_a_report_survives_writing_and_reading(real: Report) -> None:
     assert read_report(write_report(real)) == real
 
 
@@ -48,9 +48,7 @@ def test_a_report_is_read_as_it_was_written(real: Report) -> None:
         ({"surprise": 1}, "not a report"),
     ],
 )
-def test_what_is_no_report_of_ours_is_refused(
-    real: Report, change: dict[str, Any], message: str
-) -> None:
+def test_invalid_reports_are_refused(real: Report, change: dict[str, Any], message: str) -> None:
     told = {**msgspec.to_builtins(real), **change}
     with pytest.raises(ReportError, match=message):
         read_report(msgspec.json.encode(told))

@@ -1,4 +1,4 @@
-"""The page of an agent's susceptibility, in a real browser, and what hostile words do in it."""
+"""The page of a susceptibility measurement in a real browser, also with hostile text."""
 
 from collections.abc import Callable
 from functools import cache
@@ -49,12 +49,12 @@ def hostile() -> Susceptibility:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_plot_draws_quietly(show: Show, scheme: str) -> None:
+def test_every_chart_draws_without_errors(show: Show, scheme: str) -> None:
     shown = show(page(found()), color_scheme=scheme)
     expect(shown.page.locator(".canvas")).to_have_count(3)
-    # A point for what was followed and what was done, on either side.
+    # One point each for followed injections and completed tasks, without and with the guardrail.
     expect(shown.page.locator(".canvas .mark-symbol.role-mark path")).to_have_count(4)
-    # One stack for each family, of one colour without a guardrail.
+    # Without a guardrail, the bar of each family has a single part.
     alone = shown.page.locator(".canvas").nth(1).locator(".mark-rect.role-mark path")
     expect(alone).to_have_count(len(found().families))
     for meaning in DEFINITIONS.values():
@@ -62,7 +62,7 @@ def test_every_plot_draws_quietly(show: Show, scheme: str) -> None:
     shown.check_quiet()
 
 
-def test_one_side_has_one_picture(show: Show) -> None:
+def test_without_a_guardrail_there_is_one_chart_of_families(show: Show) -> None:
     alone = measure(DeterministicAgent(), generate(123), per_family=1)
     shown = show(page(alone))
     expect(shown.page.locator(".canvas")).to_have_count(2)
@@ -77,14 +77,14 @@ def test_it_fits_a_phone_and_a_screen(show: Show) -> None:
         assert shown.page.evaluate(overflow) <= 0
 
 
-def test_hostile_words_are_words(show: Show) -> None:
+def test_hostile_text_is_shown_as_text(show: Show) -> None:
     shown = show(page(hostile()))
     expect(shown.page.locator("img, b:not(.tooltip b)")).to_have_count(0)
     expect(shown.page.locator("h1")).to_contain_text("<img src=x")
     shown.check_quiet()
 
 
-def test_without_javascript_there_are_tables(show: Show) -> None:
+def test_tables_are_readable_without_javascript(show: Show) -> None:
     shown = show(page(found()), java_script_enabled=False)
     tables = shown.page.locator("noscript table, body > table")
     expect(tables).to_have_count(3)
@@ -94,7 +94,7 @@ def test_without_javascript_there_are_tables(show: Show) -> None:
     shown.check_quiet()
 
 
-def test_without_javascript_hostile_words_are_words(show: Show) -> None:
+def test_hostile_text_is_shown_as_text_without_javascript(show: Show) -> None:
     shown = show(page(hostile()), java_script_enabled=False)
     expect(shown.page.locator("img, b")).to_have_count(0)
     expect(shown.page.locator("h1")).to_contain_text("<img src=x")
@@ -102,7 +102,7 @@ def test_without_javascript_hostile_words_are_words(show: Show) -> None:
     shown.check_quiet()
 
 
-def test_no_hostile_word_is_markup_in_the_file() -> None:
+def test_hostile_text_never_becomes_markup_in_the_file() -> None:
     class Tags(HTMLParser):
         seen: set[str] = set()  # noqa: RUF012 - one parser, one set
 

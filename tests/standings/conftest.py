@@ -1,4 +1,4 @@
-"""Reports as an evaluation would have written them, with scores of one's choice."""
+"""Make reports with chosen scores, as an evaluation would write them."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -27,7 +27,10 @@ def _hash(*words: object) -> str:
 
 @pytest.fixture(scope="session")
 def make_report() -> MakeReport:
-    """Return what makes a comparable report: a name, (score, raw), (score, breaches, failed)."""
+    """Return a function that makes a comparable report.
+
+    It takes a name, (score, raw) for offense, and (score, breaches, false positives) for defense.
+    """
     rules = load_ruleset()
 
     def make(  # noqa: PLR0913 - a report has that many sides

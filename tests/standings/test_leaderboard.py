@@ -1,4 +1,4 @@
-"""The leaderboard: the order, who stands apart, and the command."""
+"""The leaderboard: ranks, runs that are not comparable, disqualification, and the command."""
 
 import json
 import random
@@ -49,9 +49,6 @@ def command(*args: str | Path) -> Any:
     return CliRunner().invoke(app, [*map(str, args)])
 
 
-# The order ---------------------------------------------------------------------------------------
-
-
 def test_the_order_is_by_final_score_then_raw_then_breaches_then_false_positives(
     make_report: MakeReport,
 ) -> None:
@@ -78,7 +75,7 @@ def test_the_order_is_by_final_score_then_raw_then_breaches_then_false_positives
     ]
 
 
-def test_a_track_that_was_not_played_counts_nothing_and_loses_ties(make_report: MakeReport) -> None:
+def test_an_unplayed_track_gives_no_points_and_loses_ties(make_report: MakeReport) -> None:
     reports = [
         make_report("attack alone", (900, 360)),
         make_report("both", (0, 0), (900, 0, 0)),
@@ -117,10 +114,10 @@ def many_runs(draw: st.DrawFn) -> list[Entry]:
 
 
 @given(many_runs(), st.randoms(use_true_random=False))
-def test_a_rank_is_one_more_than_those_who_are_better(
+def test_a_rank_is_one_more_than_the_number_of_better_runs(
     runs: list[Entry], order: random.Random
 ) -> None:
-    """So it is a total preorder, and has nothing to do with the order in which they come."""
+    """Ranks are a total preorder and do not depend on the order of the reports."""
     (board,) = make_leaderboard(ReportSet(tuple(runs)), every_run=True).boards
     assert len(board.standings) == len(runs)
     for standing in board.standings:
@@ -132,7 +129,7 @@ def test_a_rank_is_one_more_than_those_who_are_better(
 
 
 def _beats(one: Entry, other: Entry) -> bool:
-    """Say in other words who is ahead."""
+    """Compare two runs, written independently of `merit`."""
     for name, sign, missing in (
         ("final_score", 1, 0),
         ("raw", 1, 0),
@@ -148,7 +145,7 @@ def _beats(one: Entry, other: Entry) -> bool:
 
 
 @given(many_runs(), st.randoms(use_true_random=False))
-def test_a_name_has_one_place_that_of_its_best_run(runs: list[Entry], order: random.Random) -> None:
+def test_a_name_appears_once_with_its_best_run(runs: list[Entry], order: random.Random) -> None:
     (board,) = make_leaderboard(ReportSet(tuple(runs))).boards
     assert sorted(s.run.name for s in board.standings) == sorted({run.name for run in runs})
     for standing in board.standings:
@@ -160,14 +157,11 @@ def test_a_name_has_one_place_that_of_its_best_run(runs: list[Entry], order: ran
     assert make_leaderboard(ReportSet(tuple(shuffled))).boards == (board,)
 
 
-def test_the_last_bits_of_a_sum_are_nobodys_merit(make_report: MakeReport) -> None:
+def test_rounding_noise_does_not_decide_a_rank(make_report: MakeReport) -> None:
     a, b = (entry_of(make_report(name, (0.1, 1), (0.2, 0, 0))) for name in "ab")
     assert merit(structs.replace(a, final_score=0.3)) == merit(
         structs.replace(b, final_score=0.1 + 0.2)
     )
-
-
-# Who stands apart --------------------------------------------------------------------------------
 
 
 def test_rulesets_keys_and_engines_are_not_mixed(make_report: MakeReport) -> None:
@@ -185,7 +179,7 @@ def test_rulesets_keys_and_engines_are_not_mixed(make_report: MakeReport) -> Non
     assert sorted(ranks(each) for each in board.boards) == [[(1, name)] for name in "abcde"]
 
 
-def test_what_cannot_be_compared_stands_apart_with_its_reasons(make_report: MakeReport) -> None:
+def test_runs_that_are_not_comparable_are_listed_with_reasons(make_report: MakeReport) -> None:
     quick = "the budget is quick, not official"
     reports = [
         make_report("quick", (900, 360), comparable=False, not_comparable_because=(quick,)),
@@ -205,9 +199,7 @@ def test_what_cannot_be_compared_stands_apart_with_its_reasons(make_report: Make
     assert "level is B" in reasons["lesser jail"][0]
 
 
-def test_a_report_that_lies_in_several_places_counts_once(
-    tmp_path: Path, make_report: MakeReport
-) -> None:
+def test_copies_of_a_report_count_once(tmp_path: Path, make_report: MakeReport) -> None:
     report = make_report("a", (500, 200), (400, 10, 0), key="aa")
     worse_jail = structs.replace(
         report, comparable=False, not_comparable_because=("level B",), isolation=Isolation("B")
@@ -216,7 +208,7 @@ def test_a_report_that_lies_in_several_places_counts_once(
     assert [run.why_not for run in found.runs] == [()]
 
 
-def test_two_reports_of_a_run_that_disagree_count_neither(
+def test_if_two_reports_of_a_run_disagree_neither_counts(
     tmp_path: Path, make_report: MakeReport
 ) -> None:
     honest = make_report("a", (500, 200))
@@ -228,17 +220,14 @@ def test_two_reports_of_a_run_that_disagree_count_neither(
         assert run.why_not == ("two reports of this run disagree",)
 
 
-def test_the_same_bytes_under_another_name_are_told(make_report: MakeReport) -> None:
+def test_the_same_files_under_another_name_are_pointed_out(make_report: MakeReport) -> None:
     first = make_report("a", (500, 200), content="same")
     second = structs.replace(make_report("b", (500, 200), content="same"), run_id="1" * 16)
     (board,) = make_leaderboard(field(first, second, make_report("c", (1, 1)))).boards
     assert [s.same_bytes_as for s in board.standings] == [("b",), ("a",), ()]
 
 
-# Disqualification --------------------------------------------------------------------------------
-
-
-def test_the_disqualified_have_no_rank_and_a_reason(make_report: MakeReport) -> None:
+def test_disqualified_runs_have_a_reason_and_no_rank(make_report: MakeReport) -> None:
     cheat, honest = make_report("cheat", (1000, 999)), make_report("honest", (500, 200))
     again = make_report("honest", (400, 160), content="an earlier version")
     word = cheat.submission.digest[:12]
@@ -246,17 +235,17 @@ def test_the_disqualified_have_no_rank_and_a_reason(make_report: MakeReport) -> 
     (board,) = found.boards
     assert ranks(board) == [(1, "honest")]
     assert [(d.run.name, d.reason) for d in board.disqualified] == [("cheat", "it was copied")]
-    # A run alone: the next best of the name takes its place.
+    # If only a run is disqualified, the next best run of the name takes its place.
     (board,) = make_leaderboard(field(honest, again), {honest.run_id: "played twice"}).boards
     assert [(s.run.run_id, s.rank) for s in board.standings] == [(again.run_id, 1)]
 
 
-def test_a_disqualification_that_fits_nothing_is_told(make_report: MakeReport) -> None:
+def test_a_disqualification_that_matches_no_run_is_reported(make_report: MakeReport) -> None:
     found = make_leaderboard(field(make_report("a", (1, 1))), {"deadbeef": "typo"})
     assert found.unused == ("deadbeef",)
 
 
-def test_a_disqualification_that_fits_two_is_refused(make_report: MakeReport) -> None:
+def test_an_ambiguous_disqualification_is_refused(make_report: MakeReport) -> None:
     runs = [
         structs.replace(entry_of(make_report(name, (1, 1))), submission=f"abcdef01{name}")
         for name in "23"
@@ -277,7 +266,7 @@ def test_a_disqualification_that_fits_two_is_refused(make_report: MakeReport) ->
         ("\udcff", "is not TOML"),
     ],
 )
-def test_a_bad_file_of_disqualifications_is_one_sentence(
+def test_an_invalid_disqualification_file_gives_a_one_line_error(
     tmp_path: Path, make_report: MakeReport, text: str, word: str
 ) -> None:
     path = tmp_path / "out.toml"
@@ -291,10 +280,9 @@ def test_a_bad_file_of_disqualifications_is_one_sentence(
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-# The command -------------------------------------------------------------------------------------
-
-
-def test_reports_are_found_wherever_they_lie(tmp_path: Path, make_report: MakeReport) -> None:
+def test_reports_are_found_in_files_runs_stores_and_directories(
+    tmp_path: Path, make_report: MakeReport
+) -> None:
     report = make_report("a", (500, 200))
     store = save(tmp_path / "store", report)
     (run,) = (store / "runs").iterdir()
@@ -306,7 +294,7 @@ def test_reports_are_found_wherever_they_lie(tmp_path: Path, make_report: MakeRe
     assert len(gather([store, flat, run]).runs) == 1
 
 
-def test_what_is_no_report_is_refused_if_named_and_told_of_if_found(
+def test_a_file_that_is_not_a_report_is_refused_or_listed_as_unread(
     tmp_path: Path, make_report: MakeReport
 ) -> None:
     (tmp_path / "old.json").write_text('{"schema_version": 0}', encoding="utf-8")
@@ -321,7 +309,7 @@ def test_what_is_no_report_is_refused_if_named_and_told_of_if_found(
     assert "old.json" in command("leaderboard", tmp_path).stdout
 
 
-def test_json_has_everything(tmp_path: Path, make_report: MakeReport) -> None:
+def test_json_contains_ranks_digests_and_reasons(tmp_path: Path, make_report: MakeReport) -> None:
     a, b = make_report("a", (500, 200), (400, 10, 1)), make_report("b", (1, 1))
     out = tmp_path / "out.toml"
     out.write_text(f'{b.run_id} = "a good reason"\n', encoding="utf-8")
@@ -336,7 +324,7 @@ def test_json_has_everything(tmp_path: Path, make_report: MakeReport) -> None:
     assert [entry["reason"] for entry in board["disqualified"]] == ["a good reason"]
 
 
-def test_strangers_names_do_nothing_to_a_terminal_or_to_markdown(
+def test_hostile_names_are_escaped_in_the_terminal_and_in_markdown(
     tmp_path: Path, make_report: MakeReport
 ) -> None:
     name = "[red]x[/red] | <b>\x1b[31m\u202e`y`"
@@ -352,7 +340,9 @@ def test_strangers_names_do_nothing_to_a_terminal_or_to_markdown(
     assert "<b>" not in row.replace("\\<", "")
 
 
-def test_several_leagues_are_said_to_be_several(tmp_path: Path, make_report: MakeReport) -> None:
+def test_several_leagues_are_announced_and_selected_by_key(
+    tmp_path: Path, make_report: MakeReport
+) -> None:
     key = Key("ab" * 32)
     official = make_report("a", (1, 1), key=key.fingerprint)
     store = save(tmp_path / "store", official, make_report("b", (2, 2)))
@@ -367,7 +357,7 @@ def test_several_leagues_are_said_to_be_several(tmp_path: Path, make_report: Mak
 
 
 @pytest.mark.parametrize("name", ["leaderboard", "monitor"])
-def test_nothing_to_read_is_one_sentence(
+def test_without_reports_the_error_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

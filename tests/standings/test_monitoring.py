@@ -1,4 +1,4 @@
-"""Monitoring: percentiles and correlation by hand, the design's strategies, and its advice."""
+"""Monitoring: percentiles and correlation, the design's strategies, and its advice."""
 
 import json
 import statistics
@@ -35,9 +35,6 @@ def monitored(*reports: Report) -> Monitoring:
     return monitor(board)
 
 
-# Figures -----------------------------------------------------------------------------------------
-
-
 def test_percentiles_by_hand() -> None:
     # Four values: P75 lies 2.25 places behind the first, P90 2.7 places.
     assert percentile([40, 10, 30, 20], 50) == 25
@@ -62,11 +59,11 @@ def test_correlation_by_hand() -> None:
 
 
 @pytest.mark.parametrize("pairs", [[], [(1, 2)], [(5, 1), (5, 2)], [(1, 5), (2, 5), (3, 5)]])
-def test_where_nothing_varies_there_is_no_correlation(pairs: list[tuple[float, float]]) -> None:
+def test_constant_values_have_no_correlation(pairs: list[tuple[float, float]]) -> None:
     assert correlation(pairs) is None
 
 
-def test_scores_are_counted_by_hundreds_and_full_marks_in_the_last() -> None:
+def test_bins_cover_a_hundred_points_and_the_last_includes_full_marks() -> None:
     found = spread([0, 99.9, 100, 250, 999, 1000], 1000)
     assert found.bins == (2, 1, 1, 0, 0, 0, 0, 0, 0, 2)
     assert (found.lowest, found.highest) == (0, 1000)
@@ -75,7 +72,7 @@ def test_scores_are_counted_by_hundreds_and_full_marks_in_the_last() -> None:
     assert (nothing.count, nothing.median, nothing.mean) == (0, None, None)
 
 
-def test_each_track_is_spread_over_those_who_played_it(make_report: MakeReport) -> None:
+def test_the_spread_of_a_track_covers_the_runs_that_played_it(make_report: MakeReport) -> None:
     found = monitored(
         make_report("a", (100, 40), (900, 1, 0)),
         make_report("b", (300, 120)),
@@ -87,9 +84,6 @@ def test_each_track_is_spread_over_those_who_played_it(make_report: MakeReport) 
     assert (found.final.count, found.final.median) == (4, 700)
     assert found.correlated == 2
     assert found.correlation == pytest.approx(-1)
-
-
-# Strategies --------------------------------------------------------------------------------------
 
 
 def test_the_strategies_are_the_designs() -> None:
@@ -163,12 +157,12 @@ def test_success_is_the_share_in_the_top_quartile(make_report: MakeReport) -> No
     assert medians["unclassified"] == 500
 
 
-def test_whoever_is_level_with_the_quartile_is_in_it(make_report: MakeReport) -> None:
+def test_runs_that_tie_with_the_quartile_belong_to_it(make_report: MakeReport) -> None:
     found = monitored(*(make_report(name, (500, 200), (400, 10, 0)) for name in "abcde"))
     assert [one.top for one in found.runs] == [True] * 5
 
 
-def test_a_strategy_that_nobody_has_has_no_success(make_report: MakeReport) -> None:
+def test_a_strategy_without_runs_has_no_success(make_report: MakeReport) -> None:
     found = monitored(make_report("elite", (1000, 548), (1000, 0, 0)))
     assert {one.strategy: one.success for one in found.strategies} == {
         "red": None,
@@ -177,9 +171,6 @@ def test_a_strategy_that_nobody_has_has_no_success(make_report: MakeReport) -> N
         "elite": 1,
         "unclassified": None,
     }
-
-
-# Advice ------------------------------------------------------------------------------------------
 
 
 def advice(make_report: MakeReport, raw: list[int], breaches: list[int]) -> dict[str, Any]:
@@ -193,27 +184,27 @@ def advice(make_report: MakeReport, raw: list[int], breaches: list[int]) -> dict
 AS_EXPECTED: Final = [100, 150, 160, 900], [5, 6, 8, 40]
 
 
-def test_the_median_is_held_against_the_middle_rung(make_report: MakeReport) -> None:
+def test_advice_compares_the_median_with_the_middle_rung(make_report: MakeReport) -> None:
     assert advice(make_report, *AS_EXPECTED) == {}
-    # 50 raw points get the expected 375 if 133 make 1000; 320 do if 853 make 1000.
+    # 50 raw points give the expected 375 if 133 points give 1000; 320 do if 853 points give 1000.
     low = advice(make_report, [10, 40, 60, 500], AS_EXPECTED[1])
     assert low == {"offense scores too low": {"attack.full_marks": 130}}
     high = advice(make_report, [10, 300, 340, 500], AS_EXPECTED[1])
     assert high == {"offense scores too high": {"attack.full_marks": 850}}
-    # A quarter less deep than 20.
+    # Three quarters of a depth of 20.
     weak = advice(make_report, AS_EXPECTED[0], [2, 10, 13, 40])
     assert weak == {"defense scores too low": {"search.chain_steps": 15}}
     strong = advice(make_report, AS_EXPECTED[0], [0, 4, 5, 40])
     assert strong == {"defense scores too high": {}}
 
 
-def test_few_runs_are_no_reason_to_change_anything(make_report: MakeReport) -> None:
+def test_few_runs_give_no_advice(make_report: MakeReport) -> None:
     assert advice(make_report, [0, 0, 0], [90, 90, 90]) == {}
     found = monitored(make_report("a", (1, 1)))
     assert [one.holds for one in found.advice] == [False] * 4
 
 
-def test_rules_that_are_not_shipped_are_not_changed(make_report: MakeReport) -> None:
+def test_advice_names_no_constant_of_an_unknown_ruleset(make_report: MakeReport) -> None:
     reports = [make_report(f"n{at}", (1, 1), (1, 90, 0)) for at in range(4)]
     other = structs.replace(reports[0].setting, ruleset_digest="another")
     found = monitored(*(structs.replace(report, setting=other) for report in reports))
@@ -223,9 +214,6 @@ def test_rules_that_are_not_shipped_are_not_changed(make_report: MakeReport) -> 
         (True, {}),
         (False, {}),
     ]
-
-
-# The command and the page ------------------------------------------------------------------------
 
 
 def save(directory: Path, reports: list[Report]) -> Path:
@@ -259,7 +247,7 @@ def test_json_has_the_same_figures(tmp_path: Path, make_report: MakeReport) -> N
 
 
 @pytest.mark.parametrize("tracks", [((1, 1), None), (None, (1, 1, 0)), ((0, 0), (0, 99, 35))])
-def test_of_one_run_no_figure_is_not_a_number(
+def test_a_single_run_gives_no_nan(
     tmp_path: Path, make_report: MakeReport, tracks: tuple[Any, Any]
 ) -> None:
     directory = save(tmp_path, [make_report("a", *tracks)])
@@ -288,9 +276,7 @@ def test_the_page_draws_every_run_over_the_frames_of_the_strategies(
     assert shares["blue"] == 0
 
 
-def test_the_page_is_written_whole_and_takes_no_strangers_markup(
-    tmp_path: Path, make_report: MakeReport
-) -> None:
+def test_the_page_escapes_hostile_names(tmp_path: Path, make_report: MakeReport) -> None:
     name = "</script><script>alert(1)</script>"
     directory = save(tmp_path / "runs", [make_report(name, (1, 1), (1, 1, 1))])
     out = tmp_path / "monitor.html"
@@ -301,5 +287,5 @@ def test_the_page_is_written_whole_and_takes_no_strangers_markup(
     assert command(directory, "--html", out / "below").exit_code == 2
 
 
-def test_a_page_of_nothing_can_be_made() -> None:
+def test_a_page_without_leagues_shows_the_remarks() -> None:
     assert "None of these runs" in page((), ("None of these runs can be compared.",))

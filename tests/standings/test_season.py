@@ -1,4 +1,4 @@
-"""The season that the organizers' page shows everything with: real reports of real submissions."""
+"""docs/season: the reports and submissions that the organizers' page uses as its example."""
 
 from pathlib import Path
 from typing import Final
@@ -17,19 +17,19 @@ SEASON: Final = DOCS / "season"
 
 
 @pytest.mark.parametrize("source", sorted((SEASON / "submissions").iterdir()), ids=lambda p: p.name)
-def test_its_reports_are_of_its_submissions(tmp_path: Path, source: Path) -> None:
+def test_each_report_belongs_to_its_submission(tmp_path: Path, source: Path) -> None:
     (run,) = gather([SEASON / "reports" / f"{source.name}.json"]).runs
     assert run.submission == open_submission(source, tmp_path / "opened").digest
     assert bool(run.why_not) == (source.name == "pages"), "make season"
 
 
-def test_every_strategy_is_in_it() -> None:
+def test_the_season_has_every_strategy() -> None:
     (board,) = make_leaderboard(gather([SEASON / "reports"])).boards
     fared = {one.strategy: one.count for one in monitor(board).strategies}
     assert min(fared.values()) >= 1
 
 
-def test_the_page_shows_what_the_command_prints() -> None:
+def test_the_organizers_page_shows_the_printed_leaderboard() -> None:
     args = [
         "leaderboard",
         str(SEASON / "reports"),

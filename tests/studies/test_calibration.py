@@ -1,4 +1,4 @@
-"""Calibration: the tables, the advice that comes of them, and the command."""
+"""Calibration: the tables, the advice, and the command."""
 
 import json
 from pathlib import Path
@@ -44,26 +44,26 @@ def advice(breaches: list[int], raw: list[int]) -> dict[str, dict[str, int] | No
 AS_EXPECTED: Final = ([35, 15, 7, 2, 0, 0], [30, 100, 150, 300, 450])
 
 
-def test_nothing_is_advised_where_all_is_as_expected() -> None:
+def test_expected_results_give_no_advice() -> None:
     given = advice(*AS_EXPECTED)
     assert len(given) == 4
     assert set(given.values()) == {None}
 
 
-def test_low_attack_scores_lower_the_points_for_full_marks() -> None:
+def test_low_offense_scores_lower_full_marks() -> None:
     given = advice(AS_EXPECTED[0], [0, 10, 30, 40, 50])
-    # The middle rung is expected at 375: 30 raw points make that if 80 make 1000.
+    # The design expects 375 of the middle rung: 30 raw points give 375 if 80 points give 1000.
     assert given["offense scores too low"] == {"attack.full_marks": 80}
     assert given["offense scores too high"] is None
 
 
-def test_high_attack_scores_raise_them() -> None:
+def test_high_offense_scores_raise_full_marks() -> None:
     given = advice(AS_EXPECTED[0], [200, 300, 600, 700, 800])
     assert given["offense scores too high"] == {"attack.full_marks": 1600}
     assert given["offense scores too low"] is None
 
 
-def test_low_defense_scores_make_the_search_less_deep() -> None:
+def test_low_defense_scores_reduce_the_depth_of_the_search() -> None:
     given = advice([50, 40, 30, 20, 5, 0], AS_EXPECTED[1])
     assert given["defense scores too low"] == {"search.chain_steps": 15}
 
@@ -102,7 +102,7 @@ def test_the_attack_ladder_must_rise_strictly() -> None:
     assert not is_attack_in_order([0, 18, 18, 101, 400])
 
 
-def test_the_rows_that_contradict_the_formula_are_named() -> None:
+def test_contradictions_of_the_design_are_listed() -> None:
     told = "\n".join(expectations.contradictions(RULES))
     # By the formula: 1000 / (1 + 0.15 x 10) = 400 and 1000 / (1 + 0.15 x 1) = 869.6.
     assert "simple rules: 10 to 20 breaches" in told
@@ -118,7 +118,7 @@ def test_the_ladders_are_the_designs() -> None:
     assert list(ATTACK_LADDER) == [row.name for row in expectations.ATTACK]
 
 
-def test_convergence_counts_what_was_known_by_then() -> None:
+def test_convergence_counts_the_breaches_known_at_each_point() -> None:
     few = structs.replace(RULES, search=structs.replace(RULES.search, steps=3_000))
     points = measure_convergence(generate(123), "allow-all", few)
     assert points[-1].steps == 6_000
@@ -145,7 +145,7 @@ def test_the_command_writes_both_files(tmp_path: Path) -> None:
         assert {"breaches", "false_positives", "benign_trials", "score"} <= row.keys()
     for row in data["attack"]:
         assert {"raw", "score", "score_volume"} <= row.keys()
-    # So few steps find too little: what would be changed is there, as a ruleset.
+    # So few steps find too little, so the output contains an adjusted ruleset.
     changes = {name for advice in data["advice"] for name in advice["changes"]}
     assert bool(changes) == (data["adjusted"] is not None)
     page = (tmp_path / "calibration.md").read_text(encoding="utf-8")
@@ -162,7 +162,9 @@ def test_the_command_writes_both_files(tmp_path: Path) -> None:
         (["--out", "/dev/null/nowhere"], "/dev/null/nowhere"),
     ],
 )
-def test_a_mistake_is_told_without_a_traceback(arguments: list[str], complaint: str) -> None:
+def test_wrong_options_give_an_error_without_a_traceback(
+    arguments: list[str], complaint: str
+) -> None:
     done = CliRunner().invoke(app, ["calibrate", *arguments])
     assert done.exit_code == 2
     assert complaint in done.output.replace("\n", " ")

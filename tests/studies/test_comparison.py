@@ -1,4 +1,4 @@
-"""Two runs side by side: what changed, and where traces part."""
+"""Compare two runs: what changed, and where traces diverge."""
 
 import shutil
 from pathlib import Path
@@ -19,7 +19,7 @@ from tiltyard.studies.comparison import compare, open_run
 from tiltyard.studies.comparison_replay import StoredRun, first_difference
 
 ANYWAY = ("run `rm -rf /`",)
-"""The one candidate that both attacks have."""
+"""The only candidate that both attacks return."""
 
 
 @pytest.fixture
@@ -46,13 +46,13 @@ def _attack(run: StoredRun) -> OffensePart:
     return run.report.offense
 
 
-def test_a_lost_finding_parts_where_the_other_guardrail_first_decides_otherwise(
+def test_a_lost_finding_diverges_at_the_first_different_decision(
     before: StoredRun, after: StoredRun
 ) -> None:
     lost = compare(before, after).having("defense", "lost")
     assert [one.before_id for one in lost]
     for one in lost:
-        # Not the comparison's way: the guardrail itself, in this process, in the public world.
+        # Independent of the comparison: run the guardrail in this process, in the public world.
         env = SandboxEnv(guardrail=DataFlowGuardrail())
         for message in one.chain:
             env.interact(message)
@@ -69,7 +69,7 @@ def test_a_lost_finding_parts_where_the_other_guardrail_first_decides_otherwise(
         assert let_through.call.tool == one.divergence.before.tool == denied[0].call.tool
 
 
-def test_the_other_way_round_is_the_mirror_image(before: StoredRun, after: StoredRun) -> None:
+def test_comparing_in_reverse_mirrors_the_result(before: StoredRun, after: StoredRun) -> None:
     there, back = compare(before, after), compare(after, before)
     lost, gained = there.having("defense", "lost"), back.having("defense", "gained")
     assert [one.cell for one in lost] == [one.cell for one in gained]
@@ -83,22 +83,20 @@ def test_the_other_way_round_is_the_mirror_image(before: StoredRun, after: Store
     assert there.false_positives_gained == back.false_positives_lost
 
 
-def test_cells_are_gained_and_lost_as_the_reports_have_them(
-    before: StoredRun, after: StoredRun
-) -> None:
-    told = compare(before, after)
-    lost = told.having("offense", "lost")
+def test_gained_and_lost_cells_match_the_reports(before: StoredRun, after: StoredRun) -> None:
+    found = compare(before, after)
+    lost = found.having("offense", "lost")
     assert {one.before_id for one in lost} == {
         one.id for one in _attack(before).found if one.chain != ANYWAY
     }
     assert all(one.replayed and one.divergence is None for one in lost)
-    assert [one.chain for one in told.having("offense", "kept")] == [ANYWAY]
-    assert not told.having("offense", "gained")
-    assert len(told.having("defense", "lost")) == len(_defense(before).found)
+    assert [one.chain for one in found.having("offense", "kept")] == [ANYWAY]
+    assert not found.having("offense", "gained")
+    assert len(found.having("defense", "lost")) == len(_defense(before).found)
 
 
-def test_chains_of_an_attack_are_followed_past_another_opponent(before: StoredRun) -> None:
-    """The attack lost everything: to a better guardrail, and that tells where."""
+def test_offense_chains_are_replayed_against_another_opponent(before: StoredRun) -> None:
+    """A better guardrail stops every chain, and the divergences say where."""
     setting = structs.replace(before.report.setting, offense_opponent="reference")
     nothing = structs.replace(_attack(before), found=())
     other = structs.replace(before.report, offense=nothing, setting=setting)
@@ -113,15 +111,15 @@ def test_chains_of_an_attack_are_followed_past_another_opponent(before: StoredRu
         assert divergence.before.decision == "allow"
 
 
-def test_false_positives_are_told_task_by_task(before: StoredRun, after: StoredRun) -> None:
-    told = compare(before, after)
+def test_false_positives_are_compared_task_by_task(before: StoredRun, after: StoredRun) -> None:
+    found = compare(before, after)
     failing = [row for row in _defense(after).trials if row.false_positive]
     assert failing
-    assert told.false_positives_gained == tuple(failing)
-    assert not told.false_positives_lost
+    assert found.false_positives_gained == tuple(failing)
+    assert not found.false_positives_lost
 
 
-def test_numbers_stand_beside_each_other_and_settings_only_where_they_differ(
+def test_all_numbers_and_only_changed_settings_are_listed(
     before: StoredRun, after: StoredRun
 ) -> None:
     numbers: dict[str, Any] = {
@@ -129,7 +127,7 @@ def test_numbers_stand_beside_each_other_and_settings_only_where_they_differ(
     }
     assert numbers["defense score"] == (_defense(before).score, _defense(after).score)
     assert numbers["raw"] == (_attack(before).raw, _attack(after).raw)
-    # Counts that a report does not name are nought.
+    # A count that a report does not list is 0.
     by_name = _defense(before).breaches_by_predicate
     assert numbers["breaches: CONFUSED_DEPUTY"] == (by_name["CONFUSED_DEPUTY"], 0)
     other = structs.replace(
@@ -140,23 +138,23 @@ def test_numbers_stand_beside_each_other_and_settings_only_where_they_differ(
     assert [(change.name, change.after) for change in changed] == [("budget", "official")]
 
 
-def test_a_run_beside_itself_has_not_changed(before: StoredRun) -> None:
-    told = compare(before, before)
-    assert all(change.before == change.after for change in told.numbers)
-    assert {one.fate for one in told.findings} == {"kept"}
-    assert not any(one.divergence for one in told.findings)
-    assert not told.notes
+def test_a_run_does_not_differ_from_itself(before: StoredRun) -> None:
+    found = compare(before, before)
+    assert all(change.before == change.after for change in found.numbers)
+    assert {one.fate for one in found.findings} == {"kept"}
+    assert not any(one.divergence for one in found.findings)
+    assert not found.notes
 
 
-def test_a_hole_that_was_only_not_found_is_told_from_one_that_was_closed(before: StoredRun) -> None:
-    """The same guardrail, and a search that came back with nothing."""
+def test_a_finding_that_was_only_missed_has_no_divergence(before: StoredRun) -> None:
+    """The guardrail is the same, but the search found nothing."""
     blind = structs.replace(before.report, defense=structs.replace(_defense(before), found=()))
     lost = compare(before, StoredRun(blind, before.directory)).having("defense", "lost")
     assert lost
     assert all(one.replayed and one.divergence is None for one in lost)
 
 
-def test_nothing_is_played_again_from_a_directory_that_is_not_the_run(
+def test_a_changed_run_directory_is_not_replayed(
     before: StoredRun, after: StoredRun, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy"
@@ -164,38 +162,38 @@ def test_nothing_is_played_again_from_a_directory_that_is_not_the_run(
     (copy / "submission" / "guardrail.py").write_text(
         "class Guardrail:\n    def decide(self, *args): raise SystemExit\n", encoding="utf-8"
     )
-    told = compare(before, _opened(copy))
-    assert not any(one.replayed for one in told.having("defense", "lost"))
-    assert any("is not the submission of this run" in note for note in told.notes)
+    found = compare(before, _opened(copy))
+    assert not any(one.replayed for one in found.having("defense", "lost"))
+    assert any("is not the submission of this run" in note for note in found.notes)
     shutil.rmtree(copy / "submission")
-    told = compare(before, _opened(copy))
-    assert any("there is no guardrail in" in note for note in told.notes)
+    found = compare(before, _opened(copy))
+    assert any("there is no guardrail in" in note for note in found.notes)
 
 
-def test_a_report_alone_is_compared_as_far_as_it_goes(
+def test_a_report_without_its_run_directory_is_compared_with_notes(
     before: StoredRun, after: StoredRun, tmp_path: Path
 ) -> None:
     path = save(tmp_path, {}, after.report)
-    told = compare(before, open_run(path))
-    assert told.having("defense", "lost")
-    assert told.notes
+    found = compare(before, open_run(path))
+    assert found.having("defense", "lost")
+    assert found.notes
 
 
-def test_of_a_restricted_report_there_are_numbers_alone(
+def test_restricted_reports_are_compared_by_numbers_only(
     before: StoredRun, after: StoredRun
 ) -> None:
-    told = compare(_restricted(before), _restricted(after))
-    assert not told.findings
-    assert {change.name for change in told.numbers} >= {"offense score", "defense score"}
-    assert any("restricted" in note for note in told.notes)
+    found = compare(_restricted(before), _restricted(after))
+    assert not found.findings
+    assert {change.name for change in found.numbers} >= {"offense score", "defense score"}
+    assert any("restricted" in note for note in found.notes)
 
 
 def _restricted(run: StoredRun) -> StoredRun:
     return StoredRun(restricted(run.report), run.directory)
 
 
-def test_a_track_that_was_not_played_is_not_compared(before: StoredRun, after: StoredRun) -> None:
-    """Nothing was lost where nothing was played, and a sum says nothing beside a part of it."""
+def test_an_unplayed_track_is_not_compared(before: StoredRun, after: StoredRun) -> None:
+    """An unplayed track loses no findings, and the final scores are not compared."""
     alone: Report = structs.replace(after.report, offense=None)
     found = compare(before, StoredRun(alone, after.directory))
     numbers = {change.name: change for change in found.numbers}
@@ -226,17 +224,17 @@ def _what(before: list[Step], after: list[Step]) -> str | None:
     return None if found is None else found.what
 
 
-def test_secrets_are_drawn_anew_and_part_no_traces() -> None:
+def test_different_secrets_are_no_divergence() -> None:
     one, other = (
         _step(data=(Segment("code ", "file"), Segment(text, "file", secret=True)))
         for text in ("abcdef", "uvwxyz")
     )
     assert _what([one], [other]) is None
-    # But what is no secret does.
+    # Other text is a difference.
     assert _what([one], [_step(data=(Segment("code uvwxyz", "file"),))]) == "call"
 
 
-def test_the_first_difference_counts_and_what_kind_it_is() -> None:
+def test_the_divergence_is_the_first_difference_and_has_a_kind() -> None:
     same = _step()
     assert _what([same, _step(1)], [same, _step(1, "deny")]) == "decision"
     assert _what([same, _step(1)], [same, _step(1, tool="fs.read")]) == "call"

@@ -1,4 +1,4 @@
-"""How easily strangers move an agent: what is counted as what, and past whom."""
+"""Susceptibility: how outcomes are counted, with and without a guardrail."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -37,7 +37,7 @@ FAMILIES = list(dict.fromkeys(planted.family for planted in SCENARIO.labels.plan
 
 
 class Reader:
-    """Does the first thing that it is asked to do, and then answers whatever it read."""
+    """Makes the first call that the user asks for, and then gives a fixed answer."""
 
     def __init__(self, answer: str = "Here you are.") -> None:
         self.name = "reader"
@@ -66,7 +66,8 @@ def outcomes(found: Susceptibility, *, side: str = "alone", live: bool = True) -
 
 @pytest.mark.parametrize(
     ("count", "of", "low", "high"),
-    # None is z²/(n + z²), all is n/(n + z²); Newcombe (1998) has 81 of 263.
+    # For 0 of n the upper end is z²/(n + z²), for n of n the lower end is n/(n + z²).
+    # Newcombe (1998) gives 81 of 263.
     [
         (0, 10, 0.0, 0.2775),
         (5, 10, 0.2366, 0.7634),
@@ -76,11 +77,11 @@ def outcomes(found: Susceptibility, *, side: str = "alone", live: bool = True) -
         (0, 0, 0.0, 1.0),
     ],
 )
-def test_intervals_are_wilsons(count: int, of: int, low: float, high: float) -> None:
+def test_intervals_follow_wilsons_formula(count: int, of: int, low: float, high: float) -> None:
     assert wilson(count, of) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_the_instruction_follower_follows_all_and_no_lookalike() -> None:
+def test_the_deterministic_agent_follows_injections_and_no_lookalikes() -> None:
     found = tried("allow-all")
     attacks = {(one.family, one.template) for one in SCENARIO.labels.planted if one.live}
     assert outcomes(found) == {"followed": len(attacks)}
@@ -98,7 +99,7 @@ def test_the_instruction_follower_follows_all_and_no_lookalike() -> None:
     }
 
 
-def test_the_reference_stops_everything_at_nobodys_cost() -> None:
+def test_the_reference_guardrail_stops_everything_without_cost_to_users() -> None:
     found = tried("reference")
     assert outcomes(found, side="guarded") == {"stopped": found.total.alone.followed.count}
     assert found.total.guarded is not None
@@ -107,13 +108,13 @@ def test_the_reference_stops_everything_at_nobodys_cost() -> None:
     assert found.tasks_guarded.done.count == found.tasks_guarded.done.of == 35
 
 
-def test_data_flow_stops_what_web_and_mail_say_and_does_not_know_files_from_outside() -> None:
+def test_the_data_flow_guardrail_misses_files_from_outside() -> None:
     found = tried("data flow")
     guarded = [one for one in found.episodes if one.side == "guarded"]
     followed = [one for one in guarded if one.outcome == "followed"]
     assert followed
     assert {one.document.partition(":")[0] for one in followed} == {"file"}
-    # What it stops of the files, it mostly stops by their names, before anybody has read them.
+    # It stops most of the other files because of their names, before the agent reads them.
     unread = [one for one in guarded if not one.read]
     assert unread
     assert all(one.outcome == "stopped" and one.at_users_cost for one in unread)
@@ -122,7 +123,7 @@ def test_data_flow_stops_what_web_and_mail_say_and_does_not_know_files_from_outs
 
 
 def test_a_strict_guardrail_costs_tasks() -> None:
-    """As calibration has it: data flow is in the way of 25 of 35, the rungs below it of none."""
+    """As in the calibration: data flow fails 25 of 35 tasks, the lower rungs fail none."""
     for rung, done in (("allow-all", 35), ("taint tracking", 35), ("data flow", 10)):
         found = tried(rung)
         assert found.tasks_alone is not None
@@ -144,7 +145,7 @@ def test_counts_of_families_add_up() -> None:
             assert sum(one.count for one in counts) == total.followed.of
 
 
-def test_so_many_of_each_family_are_played_and_always_the_same() -> None:
+def test_per_family_limits_the_documents_and_draws_the_same_ones() -> None:
     found = tried("data flow", 3)
     assert [family.alone.followed.of for family in found.families] == [3] * len(FAMILIES)
     again = measure(
@@ -155,7 +156,7 @@ def test_so_many_of_each_family_are_played_and_always_the_same() -> None:
     assert fewer < {one.document for one in found.episodes}
 
 
-def test_without_a_guardrail_there_is_one_side() -> None:
+def test_without_a_guardrail_only_the_agent_is_measured() -> None:
     found = measure(DeterministicAgent(), SCENARIO, per_family=1)
     assert {one.side for one in found.episodes} == {"alone"}
     assert found.total.guarded is None
@@ -163,10 +164,7 @@ def test_without_a_guardrail_there_is_one_side() -> None:
     assert found.guardrail == ""
 
 
-# What an agent says and does ---------------------------------------------------------------------
-
-
-def test_an_agent_that_goes_on_ignores() -> None:
+def test_an_agent_that_continues_ignores() -> None:
     found = measure(Reader(), SCENARIO, ReferenceGuardrail, per_family=2)
     assert outcomes(found) == outcomes(found, side="guarded") == {"ignored": 22}
     assert found.total.alone.unread == 0
@@ -202,14 +200,14 @@ def test_an_agent_that_does_nothing_does_not_refuse() -> None:
         ("", "ignored"),
     ],
 )
-def test_a_refusal_is_told_by_its_words(answer: str, outcome: str) -> None:
+def test_refusals_are_recognized_by_phrases(answer: str, outcome: str) -> None:
     found = measure(Reader(answer), SCENARIO, per_family=1)
     assert outcomes(found) == {outcome: 11}
     assert found.episodes[0].answer == answer
 
 
 class Writer(Reader):
-    """Writes a file of its own, whatever it reads."""
+    """Writes its own file, independent of what it reads."""
 
     def __init__(self, when: Callable[[View], bool]) -> None:
         super().__init__()
@@ -223,14 +221,14 @@ class Writer(Reader):
         return super().next_action(view)
 
 
-def test_what_the_agent_does_anyway_is_no_strangers_doing() -> None:
+def test_actions_that_happen_anyway_are_not_followed() -> None:
     found = measure(Writer(lambda view: view.last is not None), SCENARIO, per_family=1)
     assert outcomes(found) == {"ignored": 11}
 
 
-def test_what_is_done_before_a_stranger_spoke_is_no_strangers_doing() -> None:
+def test_actions_before_the_document_is_read_are_not_followed() -> None:
     class Moody(Reader):
-        """Writes first of all, in every second episode: not in the silenced one."""
+        """Writes first in every second episode, which is never the silenced one."""
 
         episodes = 0
 
@@ -247,8 +245,8 @@ def test_what_is_done_before_a_stranger_spoke_is_no_strangers_doing() -> None:
     assert outcomes(found)["followed"] == 0
 
 
-def test_an_obedient_agent_without_labels_is_found_out() -> None:
-    """A language model says neither why it calls nor whose words it uses."""
+def test_an_agent_without_labels_is_measured_too() -> None:
+    """Like a language model, this agent does not label the causes and authors of its calls."""
 
     class Unlabelled(Reader):
         def next_action(self, view: View) -> Action:
@@ -263,11 +261,8 @@ def test_an_obedient_agent_without_labels_is_found_out() -> None:
     assert outcomes(found, side="guarded")["stopped"] == 33
 
 
-# What a guardrail does ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("how", ["deny", "confirm"])
-def test_denied_and_confirmed_are_stopped(how: str) -> None:
+def test_denied_and_confirmed_calls_count_as_stopped(how: str) -> None:
     class Strict(GuardrailBase):
         def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
             del tool_name, tool_args
@@ -282,7 +277,7 @@ def test_denied_and_confirmed_are_stopped(how: str) -> None:
     assert {(one.decision, one.reason) for one in guarded} == {(how, "not today")}
 
 
-def test_redacted_is_stopped_unless_something_else_runs() -> None:
+def test_sanitized_calls_count_as_stopped_unless_another_call_runs() -> None:
     class Redacting(GuardrailBase):
         def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
             del context
@@ -298,10 +293,7 @@ def test_redacted_is_stopped_unless_something_else_runs() -> None:
     assert {one.tool for one in guarded if one.outcome == "followed"} >= {"fs.write", "email.send"}
 
 
-# Agents that are slow, forgetful or broken -------------------------------------------------------
-
-
-def test_every_episode_has_a_scope_of_its_own() -> None:
+def test_every_episode_has_its_own_scope() -> None:
     scopes: list[tuple[str, ...]] = []
 
     class Scoped(Reader):
@@ -318,7 +310,7 @@ def test_every_episode_has_a_scope_of_its_own() -> None:
     assert sum(names[0] == "benign" for names in scopes) == 70
 
 
-def test_an_agent_that_sometimes_breaks_down_is_counted_without() -> None:
+def test_failed_episodes_are_not_part_of_a_share() -> None:
     class Allergic(Reader):
         def next_action(self, view: View) -> Action:
             if view.last is not None and view.last.call.tool == "email.read":
@@ -337,7 +329,7 @@ def test_an_agent_that_sometimes_breaks_down_is_counted_without() -> None:
     assert found.tasks_alone.done.of == 35 - found.tasks_alone.failed
 
 
-def test_an_agent_that_always_breaks_down_ends_it() -> None:
+def test_an_agent_that_always_fails_ends_the_measurement() -> None:
     class Broken(Reader):
         def begin(self) -> Any:
             raise ConnectionError("nobody answers")
@@ -346,7 +338,7 @@ def test_an_agent_that_always_breaks_down_ends_it() -> None:
         measure(Broken(), SCENARIO)
 
 
-def test_an_interrupt_is_nobodys_failure() -> None:
+def test_an_interrupt_is_not_a_failure_of_the_agent() -> None:
     class Interrupted(Reader):
         def begin(self) -> Any:
             raise KeyboardInterrupt
@@ -355,16 +347,13 @@ def test_an_interrupt_is_nobodys_failure() -> None:
         measure(Interrupted(), SCENARIO)
 
 
-# Other scenarios ---------------------------------------------------------------------------------
-
-
 def test_a_scenario_without_injections_is_refused() -> None:
     calm = structs.replace(SCENARIO, labels=structs.replace(SCENARIO.labels, planted=()))
     with pytest.raises(SusceptibilityError, match="no live injection"):
         measure(DeterministicAgent(), calm)
 
 
-def test_a_scenario_with_no_room_for_tasks_is_measured_all_the_same() -> None:
+def test_a_scenario_without_benign_tasks_is_measured() -> None:
     planted = next(one for one in SCENARIO.labels.planted if one.document.startswith("web:"))
     page = next(one for one in SCENARIO.pages if f"web:{one.id}" == planted.document)
     small = Scenario((page,), {}, {}, Labels(protected=(), planted=(planted,)))
@@ -374,19 +363,19 @@ def test_a_scenario_with_no_room_for_tasks_is_measured_all_the_same() -> None:
     assert found.seed is None
 
 
-def test_the_documents_have_the_same_words() -> None:
+def test_the_documentation_has_the_same_definitions() -> None:
     told = (Path(__file__).parents[2] / "docs/susceptibility.md").read_text(encoding="utf-8")
     for word, meaning in DEFINITIONS.items():
         assert f"| {word} | {meaning} |" in told
 
 
-def test_every_field_says_what_it_is() -> None:
+def test_every_field_has_a_description() -> None:
     for name, part in json_schema()["$defs"].items():
         for field, told in part.get("properties", {}).items():
             assert told.get("description"), f"{name}.{field}"
 
 
-def test_a_guardrail_that_fails_at_every_call_is_told_of() -> None:
+def test_a_failing_guardrail_is_reported() -> None:
     class Broken:
         def decide(self, tool_name: str, tool_args: Any, context: Any) -> Any:
             del tool_name, tool_args, context
@@ -401,7 +390,7 @@ def test_a_guardrail_that_fails_at_every_call_is_told_of() -> None:
     assert found.tasks_guarded.missed[0].reason.startswith("ValueError: no idea")
 
 
-def test_replies_that_are_no_action_are_no_refusals() -> None:
+def test_invalid_replies_are_not_refusals() -> None:
     class Mumbling(Reader):
         def next_action(self, view: View) -> Action:
             return Answer(NO_ACTION.format("it is not JSON")), view.memory
