@@ -12,7 +12,7 @@
   // Colours are variables of the page, so a plot follows the theme.
   const CONFIG = {
     background: null,
-    font: "var(--text-font)",
+    font: "system-ui, sans-serif", // not a variable: Vega measures labels with it
     view: { stroke: null },
     axis: {
       labelColor: "var(--muted)",
