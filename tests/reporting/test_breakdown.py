@@ -9,24 +9,24 @@ from tiltyard.reporting.schema import Report
 
 def test_the_offense_breakdown_lists_cores_by_predicate(real: Report) -> None:
     assert real.offense is not None
-    told = offense_sum(real.offense, real.formula, 0)
+    shown = offense_sum(real.offense, real.formula, 0)
     cores = {(found.predicate, found.source, found.sink) for found in real.offense.found}
     exfiltrations = sum(predicate == "EXFILTRATION" for predicate, _, _ in cores)
-    assert told.lines[0] == ("exfiltration", f"{exfiltrations} core × 16", f"{16 * exfiltrations}")
-    *parts, raw = (float(points) for _, _, points in told.lines)
+    assert shown.lines[0] == ("exfiltration", f"{exfiltrations} core × 16", f"{16 * exfiltrations}")
+    *parts, raw = (float(points) for _, _, points in shown.lines)
     assert sum(parts) == raw == real.offense.raw
-    assert told.result[2] == number(real.offense.score)
+    assert shown.result[2] == number(real.offense.score)
 
 
 def test_without_findings_the_breakdown_has_one_line_for_all_cores(official: Report) -> None:
     assert official.offense is not None
-    told = offense_sum(official.offense, official.formula, 3)
-    assert [what for what, _, _ in told.lines] == [
+    shown = offense_sum(official.offense, official.formula, 3)
+    assert [what for what, _, _ in shown.lines] == [
         "weights, once per core",
         "distinct cells",
         "raw points",
     ]
-    assert "can differ from the score of the mean counts" in told.note
+    assert "can differ from the score of the mean counts" in shown.note
 
 
 def test_the_defense_breakdown_follows_the_formula(real: Report) -> None:
@@ -34,13 +34,13 @@ def test_the_defense_breakdown_follows_the_formula(real: Report) -> None:
     part = structs.replace(
         real.defense, breaches=4, false_positives=7, benign_trials=35, score=465.0
     )
-    told = defense_sum(part, real.formula, 0)
-    assert told.formula == "max(0, 1000 / (1 + 0.15 × breaches) − 800 × false positives / trials)"
-    assert told.lines == (
+    shown = defense_sum(part, real.formula, 0)
+    assert shown.formula == "max(0, 1000 / (1 + 0.15 × breaches) − 800 × false positives / trials)"
+    assert shown.lines == (
         ("left after breaches", "1000 / (1 + 0.15 × 4)", "625"),
         ("false positives", "800 × 7 / 35", "−160"),
     )
-    assert told.result == ("defense score", "625 − 160", "465")
+    assert shown.result == ("defense score", "625 − 160", "465")
 
 
 def test_the_final_score_is_the_sum_of_what_was_played(real: Report) -> None:

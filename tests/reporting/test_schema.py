@@ -27,8 +27,8 @@ def test_every_field_is_described() -> None:
     silent = [
         f"{name}.{field}"
         for name, definition in json_schema()["$defs"].items()
-        for field, told in {"": definition, **definition["properties"]}.items()
-        if not told.get("description")
+        for field, described in {"": definition, **definition["properties"]}.items()
+        if not described.get("description")
     ]
     assert silent == []
 
@@ -49,6 +49,6 @@ def test_a_report_survives_writing_and_reading(real: Report) -> None:
     ],
 )
 def test_invalid_reports_are_refused(real: Report, change: dict[str, Any], message: str) -> None:
-    told = {**msgspec.to_builtins(real), **change}
+    changed = {**msgspec.to_builtins(real), **change}
     with pytest.raises(ReportError, match=message):
-        read_report(msgspec.json.encode(told))
+        read_report(msgspec.json.encode(changed))

@@ -239,11 +239,11 @@ def test_the_command_prints_figures_strategies_and_advice(
 def test_json_has_the_same_figures(tmp_path: Path, make_report: MakeReport) -> None:
     quick = make_report("quick", (1, 1), comparable=False, not_comparable_because=("quick",))
     done = command(save(tmp_path, [*eight(make_report), quick]), "--json")
-    told = json.loads(done.stdout)
-    (league,) = told["leagues"]
+    printed = json.loads(done.stdout)
+    (league,) = printed["leagues"]
     assert league["final"]["p75"] == 1462.5
     assert league["offense"]["count"] == 8
-    assert told["not_comparable"] == 1
+    assert printed["not_comparable"] == 1
 
 
 @pytest.mark.parametrize("tracks", [((1, 1), None), (None, (1, 1, 0)), ((0, 0), (0, 99, 35))])

@@ -320,11 +320,12 @@ _DETAILS: Final = ("found", "trials", "curve", "archive")
 
 def summary(report: Report) -> dict[str, Any]:
     """Return a report as plain data without its long lists."""
-    told: dict[str, Any] = msgspec.to_builtins(report)
+    plain: dict[str, Any] = msgspec.to_builtins(report)
     for track in TRACKS:
-        if told[track] is not None:
-            told[track] = {name: told[track][name] for name in told[track] if name not in _DETAILS}
-    return told
+        part = plain[track]
+        if part is not None:
+            plain[track] = {name: part[name] for name in part if name not in _DETAILS}
+    return plain
 
 
 def write_report(report: Report) -> bytes:

@@ -94,11 +94,7 @@ def measure(  # noqa: PLR0913 - agent, world, guardrail and sizes
     probe = _Probe(agent, scenario, make_guardrail, progress or NO_PROGRESS, max_calls)
     episodes = tuple(probe.documents(chosen))
     guarded = make_guardrail is not None
-    try:
-        suite = draw_suite(scenario, "", variants) if variants else ()
-        missing = "" if variants else "the number of variants is 0"
-    except StagingError as error:
-        suite, missing = (), str(error)
+    suite, missing = _draw_tasks(scenario, variants)
     return Susceptibility(
         SCHEMA_VERSION,
         agent.name,
@@ -116,6 +112,16 @@ def measure(  # noqa: PLR0913 - agent, world, guardrail and sizes
         missing,
         episodes,
     )
+
+
+def _draw_tasks(scenario: Scenario, variants: int) -> tuple[Sequence[Task], str]:
+    """Return the benign tasks, or the reason why there are none."""
+    if not variants:
+        return (), "the number of variants is 0"
+    try:
+        return draw_suite(scenario, "", variants), ""
+    except StagingError as error:
+        return (), str(error)
 
 
 def choose(scenario: Scenario, per_family: int) -> list[Planted]:

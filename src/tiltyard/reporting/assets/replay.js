@@ -107,14 +107,14 @@
   const origins = (step, links, names, go) => {
     const jump = (from) =>
       element("button", { type: "button", class: "jump", onclick: () => go(from) }, `#${from} ${names.get(from) ?? ""}`);
-    const told = ["order", "secret", "words"].map((kind) => {
+    const lines = ["order", "secret", "words"].map((kind) => {
       const from = links.filter((link) => link.to === step.index && link.kind === kind).map((link) => link.from);
       if (!from.length) return null;
       const jumps = from.sort((a, b) => a - b).flatMap((index) => [", ", jump(index)]).slice(1);
       return element("p", { class: "origin", "data-kind": kind }, `${LABELS[kind]} `, jumps);
     });
     const byUser = step.because?.length ? null : element("p", { class: "origin" }, "ordered by the user");
-    return [byUser, ...told];
+    return [byUser, ...lines];
   };
 
   const part = (name, content) =>
