@@ -1,6 +1,7 @@
 """Tiltyard: the arena for AI-agent security."""
 
 from tiltyard.agents.deterministic import DeterministicAgent
+from tiltyard.contracts.agent import AgentTraits, View
 from tiltyard.contracts.attack import (
     AttackAlgorithmBase,
     AttackCandidate,
@@ -9,6 +10,7 @@ from tiltyard.contracts.attack import (
 )
 from tiltyard.contracts.decision import Action, Decision
 from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
+from tiltyard.contracts.trace import Answer
 from tiltyard.episode.sandbox_env import SandboxEnv
 from tiltyard.guardrails import (
     AllowAllGuardrail,
@@ -20,12 +22,15 @@ from tiltyard.guardrails import (
 )
 from tiltyard.judge import Judge
 from tiltyard.world.fixtures import FixturesError
+from tiltyard.world.results import ToolCall
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Action",
+    "AgentTraits",
     "AllowAllGuardrail",
+    "Answer",
     "AttackAlgorithmBase",
     "AttackCandidate",
     "AttackRunConfig",
@@ -43,4 +48,6 @@ __all__ = [
     "SandboxEnv",
     "SimpleRulesGuardrail",
     "TaintTrackingGuardrail",
+    "ToolCall",
+    "View",
 ]

@@ -254,7 +254,7 @@ def test_an_address_that_contains_a_secret_is_refused(
         assert "OPENAI_API_KEY" in said
         assert KEY not in said
     assert not (tmp_path / ".tiltyard").exists()
-    assert "no address" in refusal(
+    assert "must be an address" in refusal(
         "evaluate", mine, "--agent", "openai:test", "--base-url", "127.0.0.1:9"
     )
 

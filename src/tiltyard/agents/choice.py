@@ -1,8 +1,8 @@
-"""Which agent works for the user: named by the user, opened here.
+"""Which agent works for the user: the user's choice, and how to open it.
 
-`deterministic` is the one that every shipped number is made with. A language model is
-`openai:MODEL`, at OpenAI or at any endpoint that speaks like it, or `local`, which needs nothing
-but this machine.
+`deterministic` is the agent of every shipped result. `openai:MODEL` is a language model at OpenAI,
+or at any endpoint with the same API. `local` is a small model that runs on this machine.
+`package.module:Class` is the user's own code. No other module compares an agent's name or class.
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from tiltyard.agents.model.account import Account, Price
 from tiltyard.agents.model.agent import Model, ModelAgent
 from tiltyard.agents.model.endpoint import Endpoint, address_of, check_address, check_key
 from tiltyard.agents.model.record import Identity, Record
+from tiltyard.agents.own import OwnAgent, OwnAgentError, is_own, open_own
 from tiltyard.contracts.agent import NO_TRAITS, Agent, AgentGoneError, AgentTraits
 from tiltyard.contracts.purse import OutOfRequestsError, Purse
 from tiltyard.rulesets.ruleset import ModelRules
@@ -24,16 +25,17 @@ from tiltyard.rulesets.ruleset import ModelRules
 DETERMINISTIC: Final = "deterministic"
 LOCAL: Final = "local"
 OPENAI: Final = "openai:"
-# The cache of a server of our own has a part in its answers, so it does without.
+OWN: Final = "package.module:Class"
+# A server's prompt cache can change its answers, so the local server does not use it.
 _LOCAL_EXTRA: Final[dict[str, Any]] = {"cache_prompt": False}
 
 
 class AgentChoiceError(ValueError):
-    """Nobody by that name, or not with these wishes."""
+    """The chosen agent does not exist, or does not take these options."""
 
 
 class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whom the user wants, and what may be spent on it."""
+    """An agent by name, and what it may spend."""
 
     name: str = DETERMINISTIC
     base_url: str = ""
@@ -48,48 +50,42 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
         return self.name == DETERMINISTIC
 
     @property
+    def is_own(self) -> bool:
+        """True for a user's own class, which runs unjailed: open it only if the user names it."""
+        return not self._is_model and is_own(self.name)
+
+    @property
+    def _is_model(self) -> bool:
+        return self.name == LOCAL or self.name.startswith(OPENAI)
+
+    @property
+    def model_ruleset(self) -> str:
+        """The shipped ruleset whose bounds on requests suit the agent, for use outside matches."""
+        return "demo-llm" if self.name == LOCAL else "design-openai"
+
+    @property
     def traits(self) -> AgentTraits:
         """The traits of the agent that `hire` opens."""
         if self.is_default:
             return DeterministicAgent.traits
-        return ModelAgent.traits if _is_model(self.name) else NO_TRAITS
-
-    def check_key(self) -> None:
-        """Raise if there is no key where one is needed. For what was played before, none is."""
-        if self.name.startswith(OPENAI):
-            try:
-                check_key(self.base_url)
-            except AgentGoneError as error:
-                raise AgentChoiceError(str(error)) from None
-
-    def in_full(self) -> "AgentChoice":
-        """Return the same with the address that the environment gives: a report has to know it."""
-        if not self.name.startswith(OPENAI):
-            return self
-        found = structs.replace(self, base_url=address_of(self.base_url))
-        found.check()
-        return found
-
-    def for_one_of(self, matches: int) -> "AgentChoice":
-        """Return the same for one of several matches: a ceiling is for all of them together."""
-        return structs.replace(
-            self,
-            max_requests=None if self.max_requests is None else self.max_requests // matches,
-            max_cost=None if self.max_cost is None else self.max_cost // matches,
-        )
+        return ModelAgent.traits if self._is_model else NO_TRAITS
 
     def check(self) -> None:
-        """Raise if this cannot be had, before anything is begun."""
-        if not self.is_default and not _is_model(self.name):
+        """Raise if there is no such agent, or not with these options. Opens nothing."""
+        known = self.is_default or self._is_model or self.is_own
+        if not known or self.name == OPENAI:
             raise AgentChoiceError(
-                f"there is no agent {self.name!r}; there are {DETERMINISTIC}, {LOCAL} "
-                f"and {OPENAI}MODEL"
+                f"unknown agent {self.name!r}; expected {DETERMINISTIC}, {LOCAL}, {OPENAI}MODEL or "
+                f"{OWN}"
             )
         if self.base_url and not self.name.startswith(OPENAI):
             raise AgentChoiceError(f"--base-url is for {OPENAI}MODEL, not for {self.name}")
         spending = self.max_requests is not None or self.max_cost is not None
         if (spending or self.price is not None) and not self.traits.metered:
-            raise AgentChoiceError("the deterministic agent costs nothing, and has no ceiling")
+            raise AgentChoiceError(
+                "--max-requests, --max-cost and --price are for language models; "
+                f"the agent is {self.name}"
+            )
         if self.max_cost is not None and self.price is None:
             raise AgentChoiceError(
                 "--max-cost needs --price: dollars for a million tokens in and out, as in 0.4,1.6"
@@ -99,21 +95,63 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
         except AgentGoneError as error:
             raise AgentChoiceError(str(error)) from None
 
+    def check_key(self) -> None:
+        """Raise if the agent needs an API key that is not set. A replay needs none."""
+        if self.name.startswith(OPENAI):
+            try:
+                check_key(self.base_url)
+            except AgentGoneError as error:
+                raise AgentChoiceError(str(error)) from None
 
-def _is_model(name: str) -> bool:
-    return name == LOCAL or (name.startswith(OPENAI) and name != OPENAI)
+    def check_own(self) -> None:
+        """Raise if the agent is a user's class that cannot be made. Imports and makes it."""
+        if self.is_own:
+            _open_own(self.name)
+
+    def in_full(self) -> "AgentChoice":
+        """Return the choice with the address from the environment, for the report."""
+        if not self.name.startswith(OPENAI):
+            return self
+        found = structs.replace(self, base_url=address_of(self.base_url))
+        found.check()
+        return found
+
+    def for_one_of(self, matches: int) -> "AgentChoice":
+        """Return the choice for one of several matches: they share the user's bounds equally."""
+        return structs.replace(
+            self,
+            max_requests=None if self.max_requests is None else self.max_requests // matches,
+            max_cost=None if self.max_cost is None else self.max_cost // matches,
+        )
 
 
 @contextmanager
 def hire(choice: AgentChoice, rules: ModelRules | None, record: Record) -> Iterator[Agent]:
-    """Open an agent for one match. With a record that is closed, no model is asked at all."""
+    """Open an agent for one match. A closed record answers for the model: nothing is asked."""
     choice.check()
     if choice.is_default:
         yield DeterministicAgent()
-        return
+    elif choice.is_own:
+        yield _open_own(choice.name)
+    else:
+        with _hire_model(choice, rules, record) as agent:
+            yield agent
+
+
+def _open_own(name: str) -> OwnAgent:
+    try:
+        return open_own(name)
+    except OwnAgentError as error:
+        raise AgentChoiceError(f"--agent {name}: {error}") from None
+
+
+@contextmanager
+def _hire_model(
+    choice: AgentChoice, rules: ModelRules | None, record: Record
+) -> Iterator[ModelAgent]:
     if rules is None:
         raise AgentChoiceError(
-            "the ruleset has no [model] table, which says what a model may be asked; "
+            "the ruleset has no [model] table, which bounds the requests to a model; "
             "design-openai has one"
         )
     with ExitStack() as stack:
@@ -133,7 +171,7 @@ def hire(choice: AgentChoice, rules: ModelRules | None, record: Record) -> Itera
 def _open(
     choice: AgentChoice, rules: ModelRules, record: Record, stack: ExitStack
 ) -> tuple[str, Endpoint | None]:
-    """Return a model's name, and whom to ask; nobody when all is recorded."""
+    """Return a model's name and its endpoint; no endpoint if the record is closed."""
     if record.closed:
         known = record.identity
         if known is None or known.agent != choice.name:

@@ -3,6 +3,7 @@
 from typing import Annotated, Final
 
 import typer
+from msgspec import structs
 
 from tiltyard.agents.choice import AgentChoice, AgentChoiceError
 from tiltyard.agents.model.account import Price
@@ -10,7 +11,8 @@ from tiltyard.contracts.purse import MICRO
 from tiltyard.rulesets.ruleset import Ruleset, find_ruleset
 
 AGENT_HELP: Final = (
-    "deterministic, local (a small model on this machine), or openai:MODEL (set OPENAI_API_KEY)."
+    "deterministic, local (a small model on this machine), openai:MODEL (set OPENAI_API_KEY), or "
+    "package.module:Class for your own code, which runs outside the sandbox."
 )
 AgentOption = Annotated[
     str,
@@ -42,6 +44,14 @@ PriceOption = Annotated[
         help="What a model costs: dollars for a million input and output tokens, such as 0.4,1.6",
     ),
 ]
+AgentRulesetOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="A shipped ruleset's name, or a .toml file.",
+        show_default="design, or design-openai for a language model",
+    ),
+]
 _MOST_DOLLARS: Final = 1_000_000
 
 
@@ -68,6 +78,24 @@ def check_agent(choice: AgentChoice, rules: Ruleset) -> None:
             f"the ruleset {rules.id} has no [model] table, so a language model cannot play under "
             "it; use --ruleset design-openai"
         )
+    choice.check_own()
+
+
+def settle_agent(choice: AgentChoice, ruleset: str, *, named: bool) -> tuple[AgentChoice, Ruleset]:
+    """Return the agent and the ruleset to play with.
+
+    The agent chooses the default ruleset, and the ruleset chooses the default agent.
+    """
+    rules = find_ruleset(ruleset or ("design-openai" if choice.traits.metered else "design"))
+    if not named:
+        choice = structs.replace(choice, name=rules.play.agent)
+        if choice.is_own:
+            raise AgentChoiceError(
+                f"the ruleset {rules.id} names the agent {choice.name}, whose code runs outside "
+                f"the sandbox; if it is your own, name it: --agent {choice.name}"
+            )
+    check_agent(choice, rules)
+    return choice, rules
 
 
 def find_deterministic_ruleset(wanted: str) -> Ruleset:

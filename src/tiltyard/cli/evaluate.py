@@ -5,15 +5,16 @@ from typing import Annotated, Final
 import typer
 from msgspec import structs
 
-from tiltyard.agents.choice import AgentChoice, AgentChoiceError
+from tiltyard.agents.choice import AgentChoiceError
 from tiltyard.cli.agent_options import (
     AgentOption,
+    AgentRulesetOption,
     BaseUrlOption,
     MaxCostOption,
     MaxRequestsOption,
     PriceOption,
-    check_agent,
     choose_agent,
+    settle_agent,
 )
 from tiltyard.cli.errors import MATCH_FAILED, exit_on_error
 from tiltyard.cli.options import (
@@ -36,7 +37,6 @@ from tiltyard.cli.score_tables import print_scores
 from tiltyard.cli.terminal import print_json
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.reporting.schema import summary
-from tiltyard.rulesets.ruleset import Ruleset, find_ruleset
 from tiltyard.runs.evaluate import Finished, evaluate
 from tiltyard.runs.request import Request
 from tiltyard.runs.store import Store
@@ -75,14 +75,7 @@ def run(
         typer.Option(metavar="N", min=0, help="Play N other seeds too and print their scores."),
     ] = 0,
     scenario: ScenarioOption = None,
-    ruleset: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="A shipped ruleset's name, or a .toml file.",
-            show_default="design, or design-openai for a language model",
-        ),
-    ] = "",
+    ruleset: AgentRulesetOption = "",
     key: KeyOption = None,
     store: StoreOption = DEFAULT_STORE,
     fresh: Annotated[
@@ -117,7 +110,7 @@ def run(
     """
     with exit_on_error(CONTINUES):
         choice = choose_agent(agent, base_url, max_requests, max_cost, price)
-        choice, rules = _settle(choice, ruleset, named=bool(agent))
+        choice, rules = settle_agent(choice, ruleset, named=bool(agent))
         if seeds and (choice.max_requests, choice.max_cost) != (None, None):
             raise AgentChoiceError(
                 "--max-requests and --max-cost limit one run, and --seeds plays several; run the "
@@ -146,18 +139,6 @@ def run(
         print_scores(first, others)
     if first.report.failures:
         raise typer.Exit(MATCH_FAILED)
-
-
-def _settle(choice: AgentChoice, ruleset: str, *, named: bool) -> tuple[AgentChoice, Ruleset]:
-    """Return the agent and the ruleset to play with.
-
-    The agent chooses the default ruleset, and the ruleset chooses the default agent.
-    """
-    rules = find_ruleset(ruleset or ("design-openai" if choice.traits.metered else "design"))
-    if not named:
-        choice = structs.replace(choice, name=rules.play.agent)
-    check_agent(choice, rules)
-    return choice, rules
 
 
 def _other_seeds(seed: int, count: int) -> list[int]:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tiltyard.agents.choice import AgentChoice
 from tiltyard.cli.agent_options import (
     AGENT_HELP,
     BaseUrlOption,
@@ -47,7 +48,7 @@ def run(
     *,
     agent: Annotated[
         str, typer.Option(metavar="NAME", help=f"The agent to measure: {AGENT_HELP}")
-    ] = "deterministic",
+    ] = AgentChoice().name,
     base_url: BaseUrlOption = "",
     max_requests: MaxRequestsOption = None,
     max_cost: MaxCostOption = None,

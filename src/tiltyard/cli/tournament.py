@@ -9,14 +9,22 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tiltyard.cli.agent_options import find_deterministic_ruleset
+from tiltyard.cli.agent_options import (
+    AgentOption,
+    AgentRulesetOption,
+    BaseUrlOption,
+    MaxCostOption,
+    MaxRequestsOption,
+    PriceOption,
+    choose_agent,
+    settle_agent,
+)
 from tiltyard.cli.errors import exit_on_error
 from tiltyard.cli.options import (
     Budget,
     BudgetOption,
     JsonOption,
     MarkdownOption,
-    RulesetOption,
     SeedOption,
     UnsafeOption,
 )
@@ -43,8 +51,13 @@ def run(
         bool, typer.Option("--ladder", help="Add all shipped attacks and guardrails.")
     ] = False,
     budget: BudgetOption = Budget.QUICK,
+    agent: AgentOption = "",
+    base_url: BaseUrlOption = "",
+    max_requests: MaxRequestsOption = None,
+    max_cost: MaxCostOption = None,
+    price: PriceOption = "",
     seed: SeedOption = PUBLIC_SEED,
-    ruleset: RulesetOption = "design",
+    ruleset: AgentRulesetOption = "",
     as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
     unsafe: UnsafeOption = False,
@@ -53,6 +66,8 @@ def run(
 
     A submission with an attack and a guardrail enters both. If a pair fails, the matrix shows the
     reason and the other pairs play on. The command writes no file.
+
+    All pairs play with the same agent, and share --max-requests and --max-cost equally.
 
     Exit codes:
 
@@ -71,8 +86,10 @@ def run(
     ):
         scratch = Path(name)
         scratch.chmod(0o755)  # a guest runs as another user, who must be able to read it
-        rules = find_deterministic_ruleset(ruleset)
-        settings = TournamentSettings(rules, budget.value, seed, unsafe)
+        choice = choose_agent(agent, base_url, max_requests, max_cost, price)
+        choice, rules = settle_agent(choice, ruleset, named=bool(agent))
+        choice.check_key()
+        settings = TournamentSettings(rules, budget.value, seed, unsafe, choice.in_full())
         entered = enter(entrants or [], scratch, whole_ladder=whole_ladder)
         done = hold(entered, settings, bars)
     if as_json:
@@ -88,7 +105,7 @@ def run(
 def _title(done: Tournament) -> str:
     return (
         f"Offense scores (raw points): ruleset {done.ruleset}, {done.budget} budget, "
-        f"seed {done.seed}, isolation level {done.level}"
+        f"seed {done.seed}, agent {done.agent}, isolation level {done.level}"
     )
 
 

@@ -1,6 +1,7 @@
 """`tiltyard verify` and `tiltyard replay-match`: play a run again and compare the results."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -16,8 +17,9 @@ from tiltyard.cli.options import (
 )
 from tiltyard.cli.progress import ProgressBars
 from tiltyard.cli.terminal import safe
+from tiltyard.runs.job import Worlds
 from tiltyard.runs.store import Store, find_report, has_record
-from tiltyard.runs.verify import Verified, verify
+from tiltyard.runs.verify import Trust, Verified, verify
 
 
 def verify_run(
@@ -25,6 +27,14 @@ def verify_run(
     *,
     scenario: ScenarioOption = None,
     key: KeyOption = None,
+    agent: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Your own agent package.module:Class, if the run has it. It runs outside the "
+            "sandbox.",
+        ),
+    ] = "",
     store: StoreOption = DEFAULT_STORE,
     unsafe: UnsafeOption = False,
 ) -> None:
@@ -44,7 +54,7 @@ def verify_run(
     """
     with exit_on_error():
         path = find_report(run, Store(store))
-        _print_result(_play_again(path, store, scenario, key, unsafe=unsafe))
+        _print_result(_play_again(path, store, read_worlds(scenario, key), Trust(unsafe, agent)))
 
 
 def replay_match(
@@ -58,7 +68,7 @@ def replay_match(
     """Play a match with a language model again, without the model.
 
     The command takes the model's answers from the record in the run's directory. It needs no server
-    and no network. For a run with the deterministic agent, use `tiltyard verify`.
+    and no network. For a run with another agent, use `tiltyard verify`.
 
     Exit codes:
 
@@ -74,17 +84,14 @@ def replay_match(
         if not has_record(path):
             refuse(
                 f"{path.parent} has no record of a model's answers; use `tiltyard verify` for a "
-                "run with the deterministic agent"
+                "run with another agent"
             )
-        _print_result(_play_again(path, store, scenario, key, unsafe=unsafe))
+        _print_result(_play_again(path, store, read_worlds(scenario, key), Trust(unsafe)))
 
 
-def _play_again(
-    path: Path, store: Path, scenario: Path | None, key: Path | None, *, unsafe: bool
-) -> Verified:
-    worlds = read_worlds(scenario, key)
+def _play_again(path: Path, store: Path, worlds: Worlds, trust: Trust) -> Verified:
     with ProgressBars() as bars:
-        return verify(path, Store(store), worlds=worlds, unsafe=unsafe, progress=bars)
+        return verify(path, Store(store), worlds=worlds, trust=trust, progress=bars)
 
 
 def _print_result(verified: Verified) -> None:

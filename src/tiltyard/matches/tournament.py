@@ -15,6 +15,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
+from tiltyard.agents.choice import AgentChoice, hire
+from tiltyard.agents.model.record import Record
+from tiltyard.contracts.agent import AgentGoneError
 from tiltyard.contracts.tracks import PARTS
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
@@ -87,6 +90,7 @@ class Tournament(Struct, frozen=True):
     ruleset: str
     budget: str
     seed: int
+    agent: str
     level: str
     """The isolation level of the jail."""
     attacks: tuple[Total, ...]
@@ -179,10 +183,18 @@ class TournamentSettings(Struct, frozen=True):
     seed: int = PUBLIC_SEED
     unsafe: bool = False
     """Run submissions without a jail."""
+    agent: AgentChoice = AgentChoice()
+    """The agent of all pairs. They share its bounds on requests and cost equally."""
 
     @property
     def rules(self) -> Ruleset:
         return self.ruleset if self.budget == "official" else self.ruleset.with_quick_budgets()
+
+    @property
+    def steps(self) -> int:
+        """The attack's budget in one pair."""
+        rules = self.rules
+        return (rules.with_model() if self.agent.traits.metered else rules).attack.steps
 
 
 def hold(
@@ -194,15 +206,17 @@ def hold(
     match = MatchSettings(generate(settings.seed), rules)
     guests = guest_settings(rules, unsafe=settings.unsafe)
     pairs = list(product(entrants.attacks, entrants.guardrails))
-    progress.begin("tournament", rules.attack.steps * len(pairs))
+    agent = settings.agent.for_one_of(len(pairs))
+    progress.begin("tournament", settings.steps * len(pairs))
     pairings = tuple(
-        _play(attack, guardrail, match, guests, _PairProgress(progress, number, rules))
+        _play(attack, guardrail, agent, _Table(match, guests, progress, number * settings.steps))
         for number, (attack, guardrail) in enumerate(pairs)
     )
     return Tournament(
         settings.ruleset.id,
         settings.budget,
         settings.seed,
+        settings.agent.name,
         level.value,
         tuple(
             _total(one, [each for each in pairings if each.attack == one.name])
@@ -229,13 +243,22 @@ def _check_jail(entrants: Entrants, settings: TournamentSettings) -> Level:
     return level
 
 
+class _Table(Struct, frozen=True):
+    """What all pairs play with, and how far the tournament is when this pair begins."""
+
+    settings: MatchSettings
+    guests: GuestSettings
+    progress: Progress
+    before: int
+
+
 class _PairProgress:
     """Turns the progress of one pair into the progress of the whole tournament."""
 
-    def __init__(self, progress: Progress, number: int, rules: Ruleset) -> None:
+    def __init__(self, progress: Progress, before: int, pair: str) -> None:
         self._progress = progress
-        self._before = number * rules.attack.steps
-        self.pair = ""
+        self._before = before
+        self._pair = pair
 
     def begin(self, what: str, total: int) -> None:
         del what, total
@@ -243,30 +266,29 @@ class _PairProgress:
 
     def step(self, done: int, note: str) -> None:
         del note
-        self._progress.step(self._before + done, self.pair)
+        self._progress.step(self._before + done, self._pair)
 
 
-def _play(
-    attack: Opponent,
-    guardrail: Opponent,
-    settings: MatchSettings,
-    guests: GuestSettings,
-    progress: _PairProgress,
-) -> Pairing:
+def _play(attack: Opponent, guardrail: Opponent, choice: AgentChoice, table: _Table) -> Pairing:
     names = attack.name, guardrail.name
-    progress.pair = " against ".join(names)
+    settings, guests = table.settings, table.guests
     try:
         with ExitStack() as stack:
             # Open the attack's pool first: it closes last, and its guest stays for the match.
             attacker = guests.maker_of(attack, stack)()
-            make_guardrail = guests.maker_of(guardrail, stack)
             match = play_offense(
-                settings, attacker, make_guardrail=make_guardrail, progress=progress
+                settings,
+                attacker,
+                make_guardrail=guests.maker_of(guardrail, stack),
+                agent=stack.enter_context(hire(choice, settings.ruleset.model, Record())),
+                progress=_PairProgress(table.progress, table.before, " against ".join(names)),
             )
     except GuestError as error:
         call = f" ({error.call})"
         reason = str(error).removesuffix(call) + call
         return Pairing(*names, failure=error.kind, reason=reason)
+    except AgentGoneError as error:
+        return Pairing(*names, failure="agent", reason=str(error))
     except MatchError as error:
         return Pairing(*names, failure="match", reason=str(error))
     score = match.score

@@ -75,6 +75,8 @@ def _find_finished(store: Store, job: Job, *, unsafe: bool) -> Finished | None:
     # A late guest may be in time when it plays again. Every other failure would repeat.
     if report is None or any(one.kind in _MAY_PASS_NEXT_TIME for one in report.failures):
         return None
+    if job.agent.is_own and "offense" in job.tracks:
+        return None  # The same name may stand for other code by now.
     level = Level.C if unsafe else probe().level
     if report.isolation.level != level.value:
         return None

@@ -127,7 +127,9 @@ class Job(Struct, frozen=True):
         choice = self.agent
         if "offense" not in self.tracks:
             return
-        if choice.name != self.ruleset.play.agent:
+        if choice.is_own:
+            yield f"the agent {choice.name} is your own code"
+        elif choice.name != self.ruleset.play.agent:
             yield f"the agent is {choice.name}, not {self.ruleset.play.agent}"
         if choice.base_url:
             yield "the model was asked at an address of your own"

@@ -121,6 +121,6 @@ def _notes(job: Job) -> Iterator[str]:
             yield f"{part}.py has no class {name}, so {TRACK_OF[part]} was not played."
     if "defense" in job.tracks and not job.agent.is_default:
         yield (
-            "A defense match always has the deterministic agent. To try a guardrail with a model, "
+            "A defense match always has the deterministic agent. To try a guardrail with another, "
             "use `tiltyard probe --agent`."
         )

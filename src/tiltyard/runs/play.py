@@ -149,8 +149,9 @@ def _play_offense_game(
         pool = guests.open_pool(job.submission, "attack", stack)
         match = play_offense(
             settings,
-            # A recorded agent keeps its own exchanges, so the attack needs no log.
-            _AttackOfPool(pool, None if choice.traits.recorded else log),
+            # A log is only good for an agent that would do the same again. A model's answers are
+            # in its record, and a user's agent may have changed since.
+            _AttackOfPool(pool, log if choice.traits.pure else None),
             make_guardrail=guests.maker_of(job.guardrail_opponent, stack),
             agent=agent,
             progress=stage.progress_of(game),

@@ -12,11 +12,23 @@ from tiltyard.reporting.schema import Report
 from tiltyard.runs.evaluate import check_jail
 from tiltyard.runs.job import Job, Worlds, make_job
 from tiltyard.runs.play import Records, play_job
-from tiltyard.runs.request import read_request
+from tiltyard.runs.request import Request, read_request
 from tiltyard.runs.store import Store, StoreError, exchanges_in, load_report
 
 _NOT_COMPARED: Final = ("isolation", "seconds", "notes", "restricted", "digest")
 """Fields that say where and how fast a run was played, and the digest, which `Verified` has."""
+
+
+class Trust(Struct, frozen=True):
+    """Which code of a run the caller lets run outside the jail."""
+
+    unsafe: bool = False
+    """The submissions."""
+    agent: str = ""
+    """The user's own agent of this name, as `package.module:Class`."""
+
+
+NO_TRUST: Final = Trust()
 
 
 class Verified(Struct, frozen=True):
@@ -41,24 +53,26 @@ def verify(
     store: Store,
     *,
     worlds: Worlds | None = None,
-    unsafe: bool = False,
+    trust: Trust = NO_TRUST,
     progress: Progress = NO_PROGRESS,
 ) -> Verified:
     """Play the run of a report again from its directory, and compare.
 
-    The directory may come from a stranger, so only the caller's `unsafe` can do without a jail.
+    The directory may come from a stranger, so only the caller's `trust` lets code run unjailed.
     """
     worlds = worlds or Worlds()
-    check_jail(unsafe=unsafe)
+    check_jail(unsafe=trust.unsafe)
     report = load_report(path)
     _check_verifiable(report, worlds)
     store.prepare()
     with store.scratch() as scratch:
-        job = _job_again(path.parent, report, scratch, worlds)
+        request = read_request(path.parent)
+        _check_agent(request, trust.agent)
+        job = _job_again(path.parent, request, report, scratch, worlds)
         # A model would not answer the same again, so the match is played from its record alone.
         exchanges = exchanges_in(path.parent, official=worlds.key is not None)
         records = Records(exchanges, closed=True)
-        done = play_job(job, records=records, unsafe=unsafe, progress=progress).report
+        done = play_job(job, records=records, unsafe=trust.unsafe, progress=progress).report
     played = restricted(done) if report.restricted else done
     failures = tuple(failure.message for failure in done.failures)
     return Verified(report.digest, done.digest, _differences(report, played), failures)
@@ -67,16 +81,29 @@ def verify(
 def _check_verifiable(report: Report, worlds: Worlds) -> None:
     if any(failure.kind == "agent" for failure in report.failures):
         raise StoreError(
-            "the match with the model was broken off, so there is nothing to compare; run the "
-            "same `tiltyard evaluate` again to continue it"
+            "the agent failed in this match, so there is nothing to compare; run the same "
+            "`tiltyard evaluate` again to continue it"
         )
     if report.setting.key and worlds.fingerprint != report.setting.key:
         raise StoreError("this is an official run: verify it with the organizer's --key")
 
 
-def _job_again(directory: Path, report: Report, scratch: Path, worlds: Worlds) -> Job:
+def _check_agent(request: Request, agent: str) -> None:
+    """Raise if the run has a user's own agent that the caller did not name."""
+    played = request.agent
+    if played.is_own and not agent:
+        raise StoreError(
+            f"this run was played with the agent {played.name}, whose code runs outside the "
+            f"sandbox; if it is your own, name it: --agent {played.name}"
+        )
+    if agent and agent != played.name:
+        raise StoreError(f"this run was played with the agent {played.name}, not {agent}")
+
+
+def _job_again(
+    directory: Path, request: Request, report: Report, scratch: Path, worlds: Worlds
+) -> Job:
     """Return the job of a run, from the submissions in its directory."""
-    request = read_request(directory)
     opponent = next((str(one) for one in directory.glob("opposing-*")), request.opponent)
     again = structs.replace(request, submission=str(directory / "submission"), opponent=opponent)
     job = make_job(again, scratch, worlds)

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
-from tiltyard.agents.choice import LOCAL, AgentChoice, hire
+from tiltyard.agents.choice import AgentChoice, hire
 from tiltyard.agents.model.record import Record
 from tiltyard.contracts.guardrail import MakeGuardrail
 from tiltyard.episode.advance import MAX_CALLS_A_MESSAGE
@@ -59,7 +59,7 @@ class ProbeSettings(Struct, frozen=True):
 
 def ruleset_for(agent: AgentChoice) -> Ruleset:
     """Return the ruleset that says how to ask the agent."""
-    return load_ruleset("demo-llm" if agent.name == LOCAL else "design-openai")
+    return load_ruleset(agent.model_ruleset)
 
 
 def run_probe(settings: ProbeSettings, progress: Progress) -> Susceptibility:
