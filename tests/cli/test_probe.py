@@ -76,7 +76,7 @@ def test_a_guardrail_that_dies_ends_the_probe(refusal: Refusal, tmp_path: Path) 
     [
         (
             ("--agent", "gpt"),
-            "there are deterministic, local and openai:MODEL",
+            "expected deterministic, local, openai:MODEL or package.module:Class",
         ),
         (("--guardrail", "nobody"), "there is no guardrail 'nobody'"),
         (("--scenario", "nowhere"), "nowhere"),

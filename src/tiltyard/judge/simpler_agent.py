@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
-from tiltyard.agents.deterministic import DeterministicAgent, Memory
+from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.agents.grammar import Instructions, Operation, Recode, Split, Wait
+from tiltyard.agents.memory import Memory
 from tiltyard.contracts.agent import View
 from tiltyard.contracts.trace import Answer
 from tiltyard.judge.actions import ActionKey, action_key
