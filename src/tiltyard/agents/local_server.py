@@ -1,9 +1,9 @@
-"""The program of a local model's server, run by path in a process of its own.
+"""The program of a local model's server. `local.py` runs it by path, in a process of its own.
 
-It imports nothing of Tiltyard: it is given a directory with `xllamacpp` in it, the model's file and
-name, and a handle on the process that started it as its standard input. When that process is gone,
-however it ended, so is this one. On its standard output it says one line, where it listens and
-which version it is; all else that it or llama.cpp has to say goes to standard error.
+It imports nothing of Tiltyard. Its arguments are a directory with `xllamacpp` in it, and the
+model's file and name. Its standard input is a handle of the parent process: when the parent ends,
+this program ends. It prints one line, with its address and version. Everything else that it or
+llama.cpp prints goes to standard error.
 """
 
 import ctypes
@@ -20,8 +20,8 @@ _ERRORS_ONLY: Final = 1
 
 def main() -> None:
     library, model, name = sys.argv[1:]
-    # Loading holds Python's lock, so that no thread of ours could watch: the kernel does. It would
-    # also end us with the thread that started us, which until we answer has to wait for us.
+    # Loading holds Python's lock, so no thread can watch the parent: the kernel does it meanwhile.
+    # Its signal comes when the parent's thread ends; that thread waits until we answer.
     prctl = ctypes.CDLL(None).prctl
     prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     parent = select.poll()
@@ -33,26 +33,26 @@ def main() -> None:
     sys.path.append(library)
 
     try:
-        import xllamacpp  # noqa: PLC0415 - found only now
+        import xllamacpp  # noqa: PLC0415 - needs the path from above
 
         server = xllamacpp.Server(_settings(xllamacpp.CommonParams(), model, name))
-    except Exception as error:  # noqa: BLE001 - one line, since few are kept
+    except Exception as error:  # noqa: BLE001 - one line: `last_lines` shows few
         sys.exit(f"{type(error).__name__}: {error}")
     prctl(_SET_DEATH_SIGNAL, 0, 0, 0, 0)
     os.write(answer, f"{server.listening_address} {xllamacpp.__version__}\n".encode())
     os.close(answer)
     parent.poll()
-    os._exit(0)  # There is nobody to say goodbye to.
+    os._exit(0)  # The parent is gone.
 
 
 def _settings(params: Any, model: str, name: str) -> Any:
-    """Say all that could make one answer differ from another, and keep to this machine."""
+    """Fix every setting that could change an answer, and allow no network."""
     params.model.path = model
     params.model_alias = {name}
     params.offline = True
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.cors_origins = "http://127.0.0.1"  # By default any page in a browser may ask.
+    params.cors_origins = "http://127.0.0.1"  # The default allows every page in a browser.
     params.ui = False
     params.endpoint_slots = False
     params.verbosity = _ERRORS_ONLY
@@ -60,12 +60,12 @@ def _settings(params: Any, model: str, name: str) -> Any:
     # More threads are slower as soon as a core is busy, and their number changes the output.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.n_parallel = 1
-    # What was asked before must not matter.
+    # Earlier requests must not change an answer.
     params.cache_prompt = False
     params.cache_ram_mib = 0
     params.cache_idle_slots = False
     params.n_ctx = CONTEXT
-    params.fit_params = False  # It would choose another context where memory is short.
+    params.fit_params = False  # It would shrink the context when memory is short.
     params.n_gpu_layers = 0
     params.warmup = False
     return params

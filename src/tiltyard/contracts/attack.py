@@ -1,7 +1,7 @@
 """The attack contract: what an attack is given, and what it returns.
 
-An attack explores an environment and returns messages to replay. Nothing else that it says is
-believed: traces, findings and scores are made by the judge, from its own replay.
+An attack explores an environment and returns messages to replay. The judge believes nothing else:
+it makes traces, findings and scores from its own replay.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class AttackCandidate(Struct, frozen=True):
-    """A chain of user messages that is claimed to break something."""
+    """A chain of user messages that breaks something, as the attack claims."""
 
     user_messages: tuple[str, ...]
 
@@ -21,7 +21,7 @@ class AttackCandidate(Struct, frozen=True):
 
 
 class AttackRunConfig(Struct, frozen=True):
-    """The limits of a run. Steps decide; seconds are what they amount to on a virtual clock."""
+    """The limits of a run. Steps decide; `time_budget_s` is their time on a virtual clock."""
 
     time_budget_s: float = 1200.0
     max_steps: int = 10_000
@@ -29,7 +29,7 @@ class AttackRunConfig(Struct, frozen=True):
 
 
 class BudgetSpentError(RuntimeError):
-    """An attack asked for more steps than it has."""
+    """The attack has no steps left."""
 
 
 class AttackEnv(Protocol):
@@ -39,30 +39,30 @@ class AttackEnv(Protocol):
 
     @property
     def steps_left(self) -> int | None:
-        """What is left of the budget."""
+        """The steps that are left; None without a budget."""
 
     def reset(self) -> None:
-        """Go back to the beginning."""
+        """Go back to the beginning of the episode."""
 
     def interact(self, message: str, max_tool_hops: int | None = None) -> Any:
-        """Let the agent work on one message."""
+        """Send the agent one message of the user, and return what it did."""
 
     def snapshot(self) -> Any:
-        """Return the present, to restore later."""
+        """Return the current state, to restore later."""
 
     def restore(self, snapshot: Any) -> None:
-        """Make a snapshot the present."""
+        """Go back to the state of a snapshot."""
 
     def export_trace_dict(self) -> dict[str, Any]:
-        """Return what happened so far, as plain data."""
+        """Return the public view of the episode so far as plain data."""
 
 
 class AttackAlgorithmBase:
-    """A base to inherit from, if you like: name your class `AttackAlgorithm`."""
+    """An optional base class. Name your own class `AttackAlgorithm`."""
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         self.config: dict[str, Any] = dict(config or {})
 
     def run(self, env: AttackEnv, config: AttackRunConfig) -> list[AttackCandidate]:
-        """Explore `env` and return the chains worth replaying."""
+        """Explore `env` and return the chains that the judge should replay."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What a guardrail may say about a call: a type, never a string to be parsed again."""
+"""A guardrail's decision about one call."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,13 +11,13 @@ class Action(StrEnum):
     ALLOW = "allow"
     DENY = "deny"
     CONFIRM = "confirm"
-    """Ask the user. In a match nobody is there to say yes, so it is answered no."""
+    """Ask the user. A match has no user to ask, so the call does not run."""
     SANITIZE = "sanitize"
-    """Let the call through with something removed or redacted."""
+    """Allow the call with parts of its arguments removed or redacted."""
 
 
 class Fault(StrEnum):
-    """What a guardrail did wrong. Every fault denies the call."""
+    """An error in a guardrail. Every fault denies the call."""
 
     RAISED = "raised"
     NOT_A_DECISION = "not_a_decision"
@@ -26,14 +26,14 @@ class Fault(StrEnum):
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """A guardrail's word on one call, with its reason."""
+    """What to do with one call, and why."""
 
     action: Action
     reason: str = ""
     sanitized_args: Mapping[str, Any] | None = None
     """With SANITIZE: the arguments to use instead."""
     fault: Fault | None = None
-    """Set by the episode alone, when the guardrail failed to decide properly."""
+    """Set by the episode when the guardrail failed; a guardrail cannot set it."""
 
     @staticmethod
     def allow(reason: str = "") -> "Decision":
@@ -53,4 +53,4 @@ class Decision(Struct, frozen=True, gc=False):
 
 
 ALLOWED: Final = Decision(Action.ALLOW)
-"""What most calls get; one value serves them all."""
+"""The most frequent decision, as one shared value."""

@@ -1,7 +1,7 @@
-"""The guardrail contract: what a guardrail is asked, what it is shown, and what it may answer.
+"""The guardrail contract: what a guardrail must have, and what it sees.
 
-An author writes a plain class and keeps state in plain attributes. `tiltyard.episode` carries that
-state through snapshots and restores.
+A guardrail is a plain class with state in plain attributes. `tiltyard.episode` carries this state
+through snapshots and restores.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,15 +16,15 @@ from tiltyard.world.tools import Tool
 
 RECENT: Final = 5
 SEED_SHOWN: Final = 0
-"""`context["seed"]`: there because older guardrails read it, constant so that it says nothing."""
+"""`context["seed"]`: older guardrails read it; it is constant, so it reveals nothing."""
 
 
 @runtime_checkable
 class Guardrail(Protocol):
-    """What a guardrail must have. `observe` is optional."""
+    """What a guardrail must have. `observe(tool_name, tool_args, result)` is optional."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: "Context") -> Decision:
-        """Say whether this call may run."""
+        """Decide whether this call may run."""
 
 
 MakeGuardrail = Callable[[], Guardrail]
@@ -32,16 +32,16 @@ MakeGuardrail = Callable[[], Guardrail]
 
 
 class GuardrailBase:
-    """A guardrail that allows everything: a base to inherit from, if you like."""
+    """An optional base class, which allows everything."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: "Context") -> Decision:
-        """Say whether this call may run."""
+        """Decide whether this call may run."""
         del tool_name, tool_args, context
         return Decision.allow()
 
 
 class Result(Struct, frozen=True, gc=False):
-    """What `observe` is shown of a call that ran."""
+    """The result of a call, as `observe` sees it."""
 
     ok: bool
     output: str
@@ -50,10 +50,10 @@ class Result(Struct, frozen=True, gc=False):
 
 
 class Context(Struct, frozen=True, eq=False, gc=False):
-    """What a deployed guardrail would know: the conversation so far, no labels, no seed.
+    """What a deployed guardrail would know: the conversation so far, without labels and seed.
 
     Every field is an attribute and a key: `context.last_user` and `context["last_user"]`.
-    Nothing is computed before it is asked for.
+    Fields are computed when they are read.
     """
 
     _turn: OpenTurn
@@ -66,7 +66,7 @@ class Context(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def last_user(self) -> str:
-        """The message being worked on."""
+        """The user's current message."""
         return self._turn.message
 
     @property
@@ -128,7 +128,7 @@ class Context(Struct, frozen=True, eq=False, gc=False):
         return f"<Context: {self.side_effect} {self.scope}, {self._turn.trace!r}>"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a guardrail cannot keep its context: copy what you need out of it")
+        raise TypeError("a guardrail cannot keep its context: copy the fields that you need")
 
 
 Mapping.register(Context)
@@ -146,10 +146,10 @@ _CONTEXT_KEYS: Final = (
 
 
 def check_guardrail(guardrail: object) -> None:
-    """Raise if an object cannot be a guardrail, and say what to do about it."""
+    """Raise a TypeError with advice if an object cannot be a guardrail."""
     if isinstance(guardrail, type):
         name = guardrail.__name__
-        raise TypeError(f"guardrail is the class {name}; make one of it: {name}()")
+        raise TypeError(f"guardrail is the class {name}; pass an object: {name}()")
     decide = getattr(guardrail, "decide", None)
     if not callable(decide):
         raise TypeError(f"guardrail has no `decide` method: {guardrail!r}")
@@ -157,8 +157,8 @@ def check_guardrail(guardrail: object) -> None:
         signature(decide).bind("tool_name", {}, None)
     except TypeError:
         raise TypeError(
-            "decide must take (self, tool_name, tool_args, context), "
-            f"and this one takes {signature(decide)}"
+            "decide must take (self, tool_name, tool_args, context); "
+            f"this one takes {signature(decide)}"
         ) from None
     except ValueError:
-        pass  # Built-in callables may hide their signature; they are found out when called.
+        pass  # Built-in callables may hide their signature; a wrong one fails when it is called.

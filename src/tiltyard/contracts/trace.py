@@ -1,8 +1,7 @@
 """The trace: what happened in an episode, event by event.
 
-Owns events, the persistent trace that shares prefixes, canonical JSON and digests. The judge
-reads events whole, with labels, causes and effects; everybody else reads the public view, in
-which they do not exist.
+Traces share their prefixes, have a canonical JSON form and a digest. The judge reads whole events,
+with labels, causes and effects. Attacks, guardrails and reports read the public view without them.
 """
 
 from collections.abc import Iterator
@@ -22,32 +21,32 @@ TRACE_VERSION: Final = 1
 
 
 class Event(Struct, frozen=True, gc=False):
-    """The agent proposed a call, the guardrail decided, and the tool ran or did not."""
+    """One call: the agent proposed it, the guardrail decided, and the tool ran or did not."""
 
     index: int
-    """Counts from 0 over the whole episode."""
+    """The number of the event in the episode, from 0."""
     turn: int
-    """Which of the user's messages it belongs to, from 0."""
+    """The number of the user's message, from 0."""
     call: ToolCall
-    """The call as proposed, labelled."""
+    """The call as the agent proposed it, with labels."""
     decision: Decision
     result: ToolResult
     effects: tuple[Effect, ...] = ()
-    """What changed in the world."""
+    """The changes in the world."""
     ran: ToolCall | None = None
-    """The call that ran instead, when the guardrail took something out of it."""
+    """The call that ran instead, if the guardrail sanitized it."""
     observe_error: str = ""
-    """What went wrong when the guardrail was shown the result."""
+    """The error in the guardrail's `observe`, if there was one."""
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """The agent ended its turn."""
+    """The answer with which the agent ends its turn."""
 
     text: str
 
 
 class PublicEvent(Struct, frozen=True, gc=False):
-    """An event as anyone but the judge may see it."""
+    """An event without labels, causes and effects: for everybody but the judge."""
 
     index: int
     turn: int
@@ -62,13 +61,13 @@ class PublicEvent(Struct, frozen=True, gc=False):
     decision: Action
     reason: str
     observe_error: str = ""
-    """What went wrong when the guardrail was shown the result."""
+    """The error in the guardrail's `observe`, if there was one."""
 
     def keys(self) -> tuple[str, ...]:
         return self.__struct_fields__
 
     def __getitem__(self, key: str) -> Any:
-        """Read like the mapping that older guardrails and attacks expect."""
+        """Read the event as a mapping, as older guardrails and attacks do."""
         if key in self.__struct_fields__:
             return getattr(self, key)
         raise KeyError(key)
@@ -78,34 +77,34 @@ class PublicEvent(Struct, frozen=True, gc=False):
 
 
 class TraceError(ValueError):
-    """Bytes that are not a trace."""
+    """The bytes are not a trace."""
 
 
 class Folded(Protocol):
-    """A history that was put away, and can be had again."""
+    """A folded history: it computes the trace again on demand."""
 
     def unfold(self) -> "Trace": ...
 
 
 class Trace(Struct, frozen=True, eq=False, gc=False):
-    """A history: its last turn, and the history before that turn, which it shares."""
+    """A history: its last turn, and a reference to the history before that turn."""
 
     parent: "Trace | Folded | None" = None
-    """The history before; what is folded stands for this turn too, of which nothing is here."""
+    """The history before this turn. A folded history includes this turn, which is then empty."""
     message: str = ""
     turn_events: tuple[Event, ...] = ()
-    """Of the last turn alone; `events` has those of the whole history."""
+    """The events of the last turn; `events` has those of the whole history."""
     answer: Answer | None = None
-    """None while the turn is going on."""
+    """None until the turn ends."""
     turns: int = 0
     event_count: int = 0
     steps: int = 0
-    """What it cost: a call is a step, and so is a message that led to no call."""
+    """The cost: one step for each call, and one for a message without calls."""
     is_folded: bool = False
-    """True when there is a folded part in it."""
+    """True if a part of the history is folded."""
 
     def unfolded(self) -> "Trace":
-        """Return the same history with nothing folded in it."""
+        """Return the same history with all folded parts computed."""
         if not self.is_folded:
             return self
         later: list[Trace] = []
@@ -144,7 +143,7 @@ class Trace(Struct, frozen=True, eq=False, gc=False):
         return [turn.answer.text for turn in self.all_turns() if turn.answer is not None]
 
     def last_events(self, count: int) -> list[Event]:
-        """Return up to `count` of the newest events, oldest first, without walking further."""
+        """Return the newest `count` events, oldest first. Costs nothing for older events."""
         found: list[Event] = []
         for turn in self.backwards():
             if len(found) >= count:
@@ -158,18 +157,18 @@ class Trace(Struct, frozen=True, eq=False, gc=False):
         return [public(event) for event in self.events]
 
     def to_json(self) -> bytes:
-        """Return the canonical form: the same trace is the same bytes, everywhere."""
+        """Return the canonical form: equal traces give equal bytes on every machine."""
         return _ENCODER.encode(_Document(TRACE_VERSION, _turns(self)))
 
     @staticmethod
     def from_json(data: bytes) -> "Trace":
-        """Read a canonical form back; `trace.to_json()` comes out of it unchanged."""
+        """Read a canonical form. `to_json()` of the result returns the same bytes."""
         try:
             document = _DECODER.decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise TraceError(f"not a trace: {error}") from None
         if document.version != TRACE_VERSION:
-            raise TraceError(f"trace version {document.version}, this reads {TRACE_VERSION}")
+            raise TraceError(f"the trace has version {document.version}; expected {TRACE_VERSION}")
         trace = NO_TRACE
         for turn in document.turns:
             trace = OpenTurn(trace, turn.message, [*turn.events]).closed(turn.answer)
@@ -199,7 +198,7 @@ NO_TRACE: Final = Trace()
 
 
 class OpenTurn(Struct, gc=False):
-    """A turn that is going on: the history before it, and what happened in it so far."""
+    """The current turn: the history before it, and its events so far."""
 
     before: Trace
     message: str
@@ -207,13 +206,13 @@ class OpenTurn(Struct, gc=False):
 
     @property
     def trace(self) -> Trace:
-        """The history as it stands, for whoever wants to look."""
+        """The history with the current turn so far."""
         if self.before.is_folded:
             self.before = self.before.unfolded()
         return self.closed(None)
 
     def closed(self, answer: Answer | None) -> Trace:
-        """Return the history with this turn at its end."""
+        """End the turn with an answer, and return the whole history."""
         before, calls = self.before, len(self.events)
         return Trace(
             before,
@@ -228,7 +227,7 @@ class OpenTurn(Struct, gc=False):
 
 
 def public(event: Event) -> PublicEvent:
-    """Return what everybody may see of an event."""
+    """Return the public view of an event."""
     call, result = event.ran or event.call, event.result
     side_effect, scope = _KINDS.get(call.tool, ("", ""))
     return PublicEvent(

@@ -1,7 +1,7 @@
 """The episode: the only place where world, agent and guardrail meet.
 
-An episode is a value. `advance` takes one and a message, and returns the episode after it;
-the one it was given is still good, and can be advanced again another way.
+An episode is a value. `advance` takes an episode and a message, and returns the episode after
+that message. The old episode stays valid, and can be advanced again with another message.
 """
 
 from typing import Any, Final
@@ -28,29 +28,29 @@ CUT_SHORT: Final = Answer("I stopped here: too many calls for one message.")
 class Episode(Struct, frozen=True, gc=False):
     """Everything that the next message can depend on.
 
-    Episodes are kept by the hundred thousand. Their values are acyclic, so they are left out of
-    the garbage collector's rounds; an agent or guardrail that refers back to its own environment
-    would keep that environment alive.
+    A search keeps hundreds of thousands of episodes. Their values have no cycles, so the garbage
+    collector skips them (`gc=False`). An agent or guardrail with a reference to its own environment
+    keeps that environment alive.
     """
 
     agent: Agent
     runner: Runner
     world: World
     memory: Any
-    """The agent's."""
+    """The agent's memory."""
     state: Any
-    """The guardrail's."""
+    """The guardrail's state."""
     trace: Trace = NO_TRACE
 
 
 def begin(world: World, agent: Agent, guardrail: Guardrail) -> Episode:
-    """Return the episode in which nothing has happened yet."""
+    """Return a new episode."""
     runner = runner_of(guardrail)
     return Episode(agent, runner, world, agent.begin(), runner.initial)
 
 
 def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE) -> Episode:
-    """Let the agent work on one message of the user, call by call, past the guardrail."""
+    """Let the agent work on one message of the user. The guardrail decides every call."""
     agent, runner, world, memory = episode.agent, episode.runner, episode.world, episode.memory
     runner.enter(episode.state)
     turn = OpenTurn(episode.trace, message, [])
@@ -79,7 +79,7 @@ def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE
 
 
 def _permitted(call: ToolCall, decision: Decision) -> tuple[ToolCall | None, Decision]:
-    """Return the call that may run, if any, and the decision as it will stand in the trace."""
+    """Return the call that may run, or None, and the decision for the trace."""
     if decision is ALLOWED or decision.action is Action.ALLOW:
         return call, decision
     if decision.action is not Action.SANITIZE:

@@ -1,9 +1,9 @@
-"""Histories that are put away small, and made again when somebody asks for them.
+"""Folding: keep a history as its messages and decisions, and compute the rest again on demand.
 
-An episode goes on from its world, its agent's memory and its guardrail's state; what happened
-before is there to be looked at, and takes most of the room. Between a snapshot and its return
-hardly anybody looks. So a snapshot keeps of each turn only what was said and what the guardrail
-decided, from which a pure agent makes all the rest again.
+An episode continues from its world, its agent's memory and its guardrail's state. The history is
+only for reading, takes most of the memory, and is rarely read between a snapshot and its restore.
+So a snapshot keeps the message and the guardrail's decisions of each turn. A pure agent makes the
+same calls again from these.
 """
 
 from collections.abc import Iterator
@@ -18,16 +18,16 @@ from tiltyard.world.results import ToolCall, ToolResult
 
 
 class Beginning:
-    """Where the folded histories of one environment begin."""
+    """The episode at which all folded histories of one environment begin."""
 
     def __init__(self, episode: Episode) -> None:
         self.episode = episode
         self.was_asked = False
-        """True as soon as anybody asked for a folded history: others will, so none is folded."""
+        """True after the first unfolding. Then folding stops: more histories will be read."""
 
 
 class Script(Struct, frozen=True, gc=False):
-    """What became of a turn's calls."""
+    """The guardrail's decisions in one turn."""
 
     decisions: tuple[Decision, ...]
     observe_errors: tuple[str, ...]
@@ -42,7 +42,7 @@ class Fold(Struct, frozen=True, gc=False):
     script: "Script"
 
     def unfold(self) -> Trace:
-        """Play the history again, with the same decisions."""
+        """Play the history again with the same decisions."""
         turns: list[Fold] = []
         past: Fold | Beginning = self
         while isinstance(past, Fold):
@@ -58,7 +58,7 @@ class Fold(Struct, frozen=True, gc=False):
 
 
 def fold(episode: Episode, beginning: Beginning) -> Episode:
-    """Return the same episode with its history put away."""
+    """Return the episode with its history folded."""
     trace = episode.trace
     turns: list[Trace] = []
     node = trace
@@ -75,7 +75,7 @@ def fold(episode: Episode, beginning: Beginning) -> Episode:
 
 
 def unfold(episode: Episode) -> Episode:
-    """Return the same episode with its history at hand."""
+    """Return the episode with its whole history."""
     return _with(episode, episode.trace.unfolded())
 
 
@@ -87,7 +87,7 @@ def _with(episode: Episode, trace: Trace) -> Episode:
 _ALL_WENT: Final = tuple(
     Script((ALLOWED,) * calls, ("",) * calls, calls + 1) for calls in range(MAX_CALLS_A_MESSAGE)
 )
-"""What most turns come to, by the number of calls; kept once for all of them."""
+"""The scripts of turns in which every call was allowed, by the number of calls; shared."""
 
 
 def _fold_turn(past: Fold | Beginning, turn: Trace) -> Fold:
@@ -106,7 +106,7 @@ def _fold_turn(past: Fold | Beginning, turn: Trace) -> Fold:
 
 
 def _as_given(event: Event) -> Decision:
-    """Return a decision as the guardrail gave it: the trace has what it led to."""
+    """Return the decision as the guardrail gave it; the trace has it without the arguments."""
     decision = event.decision
     if decision.action is Action.SANITIZE and event.ran is not None:
         return Decision(Action.SANITIZE, decision.reason, event.ran.plain_args())
@@ -114,7 +114,7 @@ def _as_given(event: Event) -> Decision:
 
 
 class _Prompter:
-    """In a guardrail's place: says what was decided before."""
+    """Stands in for a guardrail, and repeats its decisions."""
 
     initial = None
 

@@ -1,8 +1,7 @@
 """The guardrail runner: asks a guardrail, and carries its state from episode to episode.
 
-Owns the `Runner` protocol, the runner for guardrails in this process, and the base class of
-guardrails in another process. The runner turns everything that can go wrong inside a guardrail
-into a denial.
+This module has the `Runner` protocol, the runner for guardrails in this process, and the base class
+of guardrails in another process. Any error inside a guardrail becomes a denial.
 """
 
 import re
@@ -22,7 +21,7 @@ MAX_REASON_CHARS: Final = 500
 
 
 class Runner(Protocol):
-    """Whoever moves a guardrail from state to state: here, or in another process."""
+    """Moves a guardrail from state to state, in this process or in another one."""
 
     @property
     def initial(self) -> Any: ...
@@ -39,45 +38,45 @@ class Runner(Protocol):
 
 
 class RemoteGuardrail(GuardrailBase):
-    """A guardrail that lives in another process, and brings who speaks with it."""
+    """A guardrail in another process. Its `runner` talks to that process."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
 
     def keep_episodes_apart(self) -> None:
-        """Play each episode from now on in a process that has seen no other."""
+        """Use a new process for every episode from now on."""
 
     def failure(self) -> "GuardrailGoneError | None":
-        """Return why it is no more, if it failed under a copy of this process made by fork."""
+        """Return the error, if the guardrail failed in a forked copy of this process."""
         return None
 
     def close(self) -> None:
-        """End what lives elsewhere."""
+        """End the other process."""
 
 
 class GuardrailGoneError(Exception):
-    """A guardrail's process is no more. Nothing can be decided, so the match has no score."""
+    """A guardrail's process ended. Without decisions, the match has no score."""
 
 
 def keep_episodes_apart(guardrail: Guardrail) -> None:
-    """Have a guardrail that lives elsewhere forget, between episodes, whatever it could keep."""
+    """Use a new process for every episode of a remote guardrail, so it cannot keep anything."""
     if isinstance(guardrail, RemoteGuardrail):
         guardrail.keep_episodes_apart()
 
 
 def failure_of(guardrail: Guardrail) -> GuardrailGoneError | None:
-    """Return why a guardrail that lives elsewhere is no more, if that is known."""
+    """Return the error of a remote guardrail, if it failed."""
     return guardrail.failure() if isinstance(guardrail, RemoteGuardrail) else None
 
 
 def close_guardrail(guardrail: Guardrail) -> None:
-    """End what a guardrail has elsewhere; one in this process has nothing to end."""
+    """End a remote guardrail's process. Other guardrails need no end."""
     if isinstance(guardrail, RemoteGuardrail):
         guardrail.close()
 
 
 def runner_of(guardrail: Guardrail) -> Runner:
-    """Return a guardrail's own runner if it brings one, else one for this process."""
+    """Return the runner of a remote guardrail, or a new one for a guardrail in this process."""
     if isinstance(guardrail, RemoteGuardrail):
         return guardrail.runner
     return GuardrailRunner(guardrail)
@@ -86,8 +85,8 @@ def runner_of(guardrail: Guardrail) -> Runner:
 class GuardrailRunner:
     """One guardrail instance, moved from state to state.
 
-    Between `enter` and `leave` the instance is in the state entered and changes as its author
-    wrote; `leave` returns what it became. States are values: any of them may be entered again.
+    `enter` puts the instance into a state, the guardrail's code then changes it, and `leave`
+    returns its new state. States are values: each can be entered any number of times.
     """
 
     def __init__(self, guardrail: Guardrail) -> None:
@@ -102,7 +101,7 @@ class GuardrailRunner:
         self._keeper.show(self.guardrail, state)
 
     def decide(self, call: ToolCall, turn: OpenTurn) -> Decision:
-        """Ask the guardrail; whatever goes wrong is a denial that says so."""
+        """Ask the guardrail. Any error is a denial with the error as its reason."""
         args = call.plain_args()
         given = args.copy()
         try:
@@ -113,11 +112,11 @@ class GuardrailRunner:
             return ALLOWED if decision is ALLOWED else _checked(decision)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001 - the author's code: anything can come
+        except BaseException as error:  # noqa: BLE001 - the guardrail may raise anything
             return Decision(Action.DENY, _describe(error), None, Fault.RAISED)
 
     def observe(self, call: ToolCall, result: ToolResult) -> str:
-        """Show the guardrail a result; return what went wrong in it, or nothing."""
+        """Show the guardrail a result. Return its error, or an empty string."""
         observe = getattr(self.guardrail, "observe", None)
         if observe is None:
             return ""
@@ -127,7 +126,7 @@ class GuardrailRunner:
             observe(call.tool, call.plain_args(), seen)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001 - the author's code: anything can come
+        except BaseException as error:  # noqa: BLE001 - the guardrail may raise anything
             return _describe(error)
         return ""
 
@@ -141,7 +140,7 @@ _SIMPLE: Final = (str, int, NoneType)
 
 
 def _checked(decision: object) -> Decision:
-    """Return a decision that can be believed: right type, right fields, no claimed fault."""
+    """Return a valid decision: right type, right fields, no fault that the guardrail claims."""
     if isinstance(decision, Coroutine):
         decision.close()
         return Decision(Action.DENY, "decide must not be async", None, Fault.NOT_A_DECISION)
@@ -160,14 +159,14 @@ def _checked(decision: object) -> Decision:
     if not isinstance(sanitized, Mapping):
         return Decision(Action.DENY, "sanitize without arguments", None, Fault.NOT_A_DECISION)
     args = dict(sanitized)
-    # Exact types: a subclass could be one thing when it is checked and another when it is used.
+    # Exact types: a subclass could behave differently when it is used than when it is checked.
     if all(type(name) is str and type(value) in _SIMPLE for name, value in args.items()):
         return Decision(action, reason, args)
     return Decision(Action.DENY, reason, None, Fault.NOT_A_REDACTION)
 
 
 def _describe(error: BaseException) -> str:
-    """Say what went wrong, and on which line of the author's."""
+    """Return the error in one line, with the line number in the author's file."""
     place = ""
     trace = error.__traceback__
     while trace is not None:

@@ -1,9 +1,8 @@
-"""Keeping a plain object's attributes as a value.
+"""Carry a plain object's attributes through snapshot and restore, without the object's help.
 
-Owns how an author's object is carried through snapshot and restore without the author's help: a
-`State` is what its attributes were at one moment, and a `Keeper` moves the one live object from
-state to state. Attributes are copied only when they changed, at a cost in proportion to their
-size. State elsewhere (globals, files, classes, closures) is not carried.
+A `State` holds the attributes at one moment. A `Keeper` moves the live object from state to state.
+It copies attributes only when they changed, at a cost in proportion to their size. It does not
+carry state elsewhere: globals, files, class attributes, closures.
 """
 
 import copy
@@ -20,7 +19,7 @@ from msgspec import Struct
 
 
 class StateError(Exception):
-    """An object keeps something that cannot be copied."""
+    """The object has an attribute that cannot be copied."""
 
 
 class State(Struct, frozen=True, eq=False):
@@ -30,15 +29,15 @@ class State(Struct, frozen=True, eq=False):
     plain: dict[str, Any] = {}
     """Attributes that cannot change in place."""
     packed: bytes = b""
-    """All others together, so that two names for one list stay two names for one list."""
+    """All other attributes in one pickle: two names for one list still name one list."""
     copied: dict[str, Any] | None = None
-    """Instead of `packed`, what only a deep copy can carry."""
+    """Instead of `packed`: attributes that can be deep-copied but not pickled."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, State) or self.names != other.names:
             return False
         if self.plain == other.plain and self.packed == other.packed:
-            # Objects that do not say when they are equal are equal when their bytes are.
+            # Objects without an __eq__ are equal if their pickles are.
             return self.copied is other.copied or self.copied == other.copied
         try:
             return _unpacked(self) == _unpacked(other)
@@ -53,7 +52,7 @@ NO_STATE: Final = State()
 
 
 def keeper_of(subject: object) -> "Keeper":
-    """Return the one keeper of an object, so that whoever uses the object knows its state."""
+    """Return the keeper of an object. There is one for each object, which knows its state."""
     key = id(subject)
     found = _KEEPERS.get(key)
     if found is not None and found[0]() is subject:
@@ -62,7 +61,7 @@ def keeper_of(subject: object) -> "Keeper":
     try:
         _KEEPERS[key] = weakref.ref(subject, lambda _: _KEEPERS.pop(key, None)), keeper
     except TypeError:
-        # One that cannot be watched is kept, for it must not be mistaken for another.
+        # Without a weak reference, keep the object: its id must not be reused.
         _KEEPERS[key] = (lambda: subject), keeper
     return keeper
 
@@ -70,33 +69,33 @@ def keeper_of(subject: object) -> "Keeper":
 class Keeper:
     """Moves one live object from state to state.
 
-    It is handed the object each time: one that held on to it would keep it from going away.
+    Every method takes the object: a reference here would keep it alive.
     """
 
     def __init__(self, subject: object) -> None:
         if isinstance(subject, list | dict | set | bytearray):
             base = type(subject).__name__
-            raise StateError(f"{base} is itself a container; keep what you see in attributes")
+            raise StateError(f"{base} is a container itself; keep your state in attributes")
         self._slots = _slot_names(type(subject))
         self._current = NO_STATE
         self._changing = False
         self.initial = self._capture(subject)
 
     def enter(self, subject: object, state: State) -> None:
-        """Put the object into a state. From here on it may change."""
+        """Put the object into a state. The object may change afterwards."""
         if self._changing or state is not self._current:
             self._install(subject, state)
-        # If what follows ends by an exception, nobody knows what the object became.
+        # After an exception, the state of the object is unknown.
         self._changing = True
 
     def show(self, subject: object, state: State) -> None:
-        """Put the object into a state for all to see, whatever was done to it meanwhile."""
+        """Put the object into a state, even if other code changed it meanwhile."""
         if state is not NO_STATE or self._attributes(subject):
             self._install(subject, state)
         self._changing = False
 
     def leave(self, subject: object) -> State:
-        """Return the state the object is in now; the same value if nothing changed."""
+        """Return the object's state: the same value as before, if nothing changed."""
         state = self._capture(subject)
         self._changing = False
         return state
@@ -120,9 +119,8 @@ class Keeper:
             self._current = State(names, plain, b"", _deep_copy(moving, subject))
         elif not (same and packed == before.packed):
             self._current = State(names, plain, packed)
-        # A set's order depends on how it grew, and other objects may be no less odd. Going on with
-        # a copy, as a restore would, makes an episode that went on and one that was restored the
-        # same to the last bit.
+        # The order of a set depends on its past, and other objects have similar quirks. Continue
+        # with a copy, as a restore does: then both ways give the same results.
         self._install(subject, self._current)
         return self._current
 
@@ -167,7 +165,7 @@ _UNCHANGING: Final = frozenset(
 
 
 def _cannot_change(value: object) -> bool:
-    """Tell whether a value is safe to share between states."""
+    """Tell whether states can share a value, because it never changes."""
     kind = type(value)
     if kind in _UNCHANGING:
         return True
@@ -183,7 +181,7 @@ def _same_objects(new: dict[str, Any], old: dict[str, Any]) -> bool:
 
 
 def _pack(moving: dict[str, Any], subject: object) -> bytes | None:
-    """Pickle attributes; one that leads back to the object leads back to it when unpickled."""
+    """Pickle attributes. A reference to the object itself stays one. None if it fails."""
     stream = BytesIO()
     pickler = pickle.Pickler(stream, pickle.HIGHEST_PROTOCOL)
 
@@ -193,19 +191,19 @@ def _pack(moving: dict[str, Any], subject: object) -> bytes | None:
     pickler.dispatch_table = {type(subject): reduce}
     try:
         pickler.dump(moving)
-    except Exception:  # noqa: BLE001 - pickling runs the author's code: anything can come
+    except Exception:  # noqa: BLE001 - pickling runs the author's code
         return None
     return stream.getvalue()
 
 
 def _fresh(state: State, subject: object) -> dict[str, Any]:
-    """Return a state's attributes as objects of their own."""
+    """Return new copies of a state's attributes."""
     if state.copied is not None:
         moving = copy.deepcopy(state.copied, {id(subject): subject})
     elif state.packed:
         _UNPACKING.append(subject)
         try:
-            # Our own bytes, made in this process from the author's own objects.
+            # `_pack` made these bytes in this process.
             moving = pickle.loads(state.packed)  # noqa: S301
         finally:
             _UNPACKING.pop()
@@ -229,11 +227,11 @@ def _unpacked(state: State) -> dict[str, Any]:
 def _deep_copy(moving: dict[str, Any], subject: object) -> dict[str, Any]:
     try:
         return copy.deepcopy(moving, {id(subject): subject})
-    except Exception as error:  # noqa: BLE001 - copying runs the author's code: anything can come
+    except Exception as error:  # noqa: BLE001 - copying runs the author's code
         names = ", ".join(f"{name} ({type(value).__name__})" for name, value in moving.items())
         whose = type(subject).__name__
         raise StateError(
-            f"{whose} keeps something that cannot be copied ({error}); among its attributes {names}"
+            f"{whose} has an attribute that cannot be copied ({error}); its attributes: {names}"
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""What `sanitize` may do to a call: remove and redact, nothing else.
+"""Check a sanitized call: a guardrail may remove and redact, and nothing else.
 
-The changed call keeps the causes and labels of the original: what is left of a text is still
-labelled with who wrote it, so no guardrail can wash a call by handing back the same words.
+The changed call keeps the causes and labels of the original. So a guardrail cannot remove the
+author of a text by returning the same words.
 """
 
 import re
@@ -15,15 +15,15 @@ from tiltyard.world.text import Cutter, Text, by_machine, join
 from tiltyard.world.tools import TOOLS
 
 _MARK: Final = re.compile(r"\[REDACTED\]|\[redacted\]|\*{3,}|█+")
-"""How a redaction may look. Everything between marks must come from the original, in order."""
+"""The marks of a redaction. All text between marks must come from the original, in order."""
 
 
 class NotARedactionError(ValueError):
-    """New arguments that are not just less, and where."""
+    """The new arguments add or change something; the message names the argument."""
 
 
 def redact(call: ToolCall, args: Mapping[str, Any]) -> ToolCall:
-    """Return the call with less in it."""
+    """Return the call with the redacted arguments."""
     missing = call.args.keys() - args.keys() - _optional(call)
     for name in (*sorted(missing), *sorted(args.keys() - call.args.keys())):
         raise NotARedactionError(f"{name}: " + ("missing" if name in missing else "not asked for"))
@@ -50,7 +50,7 @@ def _optional(call: ToolCall) -> set[str]:
 
 
 def _less_of(text: Text, new: str) -> Text | None:
-    """Match what is left against the original, at the earliest places it fits, and label it so."""
+    """Find the kept text in the original, at the earliest matches, and give it those labels."""
     if new == text.string:
         return text
     cutter = Cutter(text)

@@ -1,4 +1,4 @@
-"""SandboxEnv: the public face of an episode, with snapshot and restore."""
+"""SandboxEnv: an episode with snapshot and restore, for attacks and experiments."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -26,17 +26,17 @@ MAX_MESSAGE_CHARS: Final = 2000
 
 
 class Snapshot(Struct, frozen=True, gc=False):
-    """An episode to come back to. Taking one costs nothing, and so does keeping it."""
+    """A state of an environment. It is a reference: taking one copies nothing."""
 
     episode: Episode
-    """Its history may be folded; restore it to look at that."""
+    """Its history may be folded. Restore the snapshot to read it."""
 
     def __repr__(self) -> str:
         return f"<Snapshot of {self.episode.trace!r}>"
 
 
 class Interaction(Struct, frozen=True, gc=False):
-    """What one message led to."""
+    """What the agent did for one message."""
 
     seed: int
     after: Trace
@@ -62,7 +62,7 @@ class Interaction(Struct, frozen=True, gc=False):
 
     @property
     def steps(self) -> int:
-        """What the message cost: one step a call, at least one."""
+        """The cost of the message: one step for each call, at least one."""
         return max(1, len(self.after.turn_events))
 
     @property
@@ -83,18 +83,18 @@ class Interaction(Struct, frozen=True, gc=False):
 
     @property
     def agent_refused(self) -> bool:
-        """True when the agent did nothing at all."""
+        """True if the agent made no call."""
         return self.tool_events_added == 0
 
 
 class SandboxEnv:
-    """A sandboxed machine, an agent on it, and a guardrail between them.
+    """A simulated machine with an agent and a guardrail.
 
-    Without `fixtures_dir` or `scenario`, the world is the generated one of `seed`; seed 123 is
-    the public scenario. `world` is another beginning for a scenario, such as one with other
-    secrets. Without `agent`, the deterministic one; without `guardrail`, none. With `fold`, a
-    snapshot puts its history away and takes less room, for those who keep thousands;
-    whoever asks for the history all the same, waits for it once.
+    The world comes from `scenario`, from `fixtures_dir`, or else is generated from `seed`; seed 123
+    is the public scenario. `world` replaces the scenario's first state, for example with other
+    secrets. `agent` is the deterministic one by default. Without `guardrail`, every call runs.
+    With `fold`, snapshots drop their history and take less memory; reading a dropped history
+    computes it again.
     """
 
     def __init__(  # noqa: PLR0913 - the competition's own parameters, and one
@@ -124,9 +124,9 @@ class SandboxEnv:
         self.max_tool_hops = _positive(max_tool_hops)
         self.guardrail = guardrail
         self.steps_left = None if max_steps is None else _positive(max_steps)
-        """What is left of a budget, or None without one. Restoring gives nothing back."""
+        """The steps left, or None without a budget. A restore gives no steps back."""
         self.steps_spent = 0
-        """What all messages have cost, those that were taken back too."""
+        """The steps of all messages, those before a restore included."""
         self._start = begin(scenario.world if world is None else world, agent, guardrail)
         self._episode = self._start
         self._beginning = Beginning(self._start)
@@ -139,7 +139,7 @@ class SandboxEnv:
         return f"<SandboxEnv: seed {self.seed}, {name}, {self._episode.trace!r}>"
 
     def reset(self) -> None:
-        """Go back to the beginning: world, agent, guardrail and trace."""
+        """Go back to the beginning of the episode."""
         self._move_to(self._start)
 
     def interact(self, message: str, max_tool_hops: int | None = None) -> Interaction:
@@ -161,13 +161,13 @@ class SandboxEnv:
         return Interaction(self.seed, self._episode.trace)
 
     def snapshot(self) -> Snapshot:
-        """Return the present, to restore later, any number of times."""
+        """Return the current state, to restore any number of times."""
         if self._fold and not self._beginning.was_asked:
             self._episode = fold(self._episode, self._beginning)
         return Snapshot(self._episode)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Make a snapshot of this environment the present."""
+        """Go back to a snapshot of this environment."""
         if not isinstance(snapshot, Snapshot):
             raise TypeError("restore takes what snapshot() returned")
         if snapshot.episode.runner is not self._start.runner:
@@ -175,7 +175,7 @@ class SandboxEnv:
         self._move_to(snapshot.episode)
 
     def _move_to(self, episode: Episode) -> None:
-        # At once, not when the next message comes: whoever looks at the guardrail sees it restored.
+        # At once, not with the next message: `env.guardrail` must show the restored state.
         episode.runner.show(episode.state)
         self._episode = episode
 

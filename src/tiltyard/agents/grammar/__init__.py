@@ -1,8 +1,9 @@
 """The deterministic agent's grammar: from labelled text to operations.
 
-Owns what counts as an instruction; `docs/grammar.md` states the same for readers. The parser is
-a plain recursive descent over tokens: `tokens` cuts a text into sentences, `sentence` reads what
-all clauses share, `clauses` has one function a verb, `operations` is what comes out.
+This package decides what counts as an instruction; `docs/grammar.md` describes it for readers. The
+parser is a plain recursive descent over tokens: `tokens` cuts a text into sentences, `sentence`
+reads what all clauses share, `clauses` has one function for each verb, and `operations` has the
+results.
 """
 
 from functools import lru_cache
@@ -52,21 +53,21 @@ REMEMBERED_TEXTS: Final = 1024
 REMEMBERED_MESSAGES: Final = 8192
 REMEMBERED_PROSE: Final = 32_768
 MAX_READ_CHARS: Final = 16_384
-"""What stands further down in a document is not read as instructions."""
+"""The agent reads no instructions beyond this length of a document."""
 MAX_REMEMBERED_CHARS: Final = 4096
-"""A longer text is read anew each time, so that what is remembered stays small."""
+"""Longer texts are parsed every time, to bound the caches."""
 
 
 NO_INSTRUCTIONS: Final = Instructions((), (), ())
 
 
 def instructions(text: Text) -> Instructions:
-    """Return what a text orders; nothing, for prose."""
+    """Return the instructions in a text; none for prose."""
     if len(text.string) > MAX_REMEMBERED_CHARS:
         return _parse(text.slice(0, MAX_READ_CHARS))
     if len(text.pieces) == 1 and text.pieces[0].origin is USER:
         return _parse_user(text.string)
-    # Most documents are prose, which their string alone tells; the labels need no look then.
+    # Most documents are prose. The string alone shows that, so the cache needs no labels.
     return NO_INSTRUCTIONS if _is_prose(text.string) else _parse_again(text)
 
 

@@ -1,7 +1,7 @@
-"""The clauses of the grammar: one function a verb, in the order of `docs/grammar.md`.
+"""The clauses of the grammar: one function for each verb, in the order of `docs/grammar.md`.
 
-Each is called behind its verb and returns the operations it read, or None if what follows is no
-such clause.
+Each function starts after its verb. It returns the operations of the clause, or None if the words
+are not such a clause.
 """
 
 from collections.abc import Callable
@@ -36,9 +36,9 @@ from tiltyard.world.text import Cutter, Encoding, Text, by_machine, lower
 
 MAX_PARTS: Final = 8
 OWN_LINE: Final = It(by_machine("Nothing to add."))
-"""What is sent or written when nobody says what."""
+"""The text to send or write when the clause names none."""
 UPLOAD_URL: Final = by_machine("https://upload.example/reports")
-"""Where it is posted when nobody says where."""
+"""The address of a post when the clause names none."""
 NO_SUBJECT: Final = by_machine("(no subject)")
 
 _INBOX: Final = by_machine("inbox")
@@ -53,18 +53,18 @@ _OCCASIONS: Final = {
 
 Clause = list[Operation]
 Placed = tuple[Operation, tuple[int, int], Text]
-"""An operation, where in the text its clause stands, and the clause."""
+"""An operation, the position of its clause in the text, and the clause."""
 
 
 def read_sentence(cutter: Cutter, tokens: list[Token]) -> list[Placed]:
-    """Return the operations of an instruction; none for prose."""
+    """Return the operations of a sentence; none for prose."""
     sentence = Sentence(cutter, tokens, VERBS)
     sentence.skip_lead_ins()
     return _read_clauses(sentence)
 
 
 def _read_clauses(s: Sentence) -> list[Placed]:
-    """Read clause after clause; what no clause can read ends the instruction."""
+    """Read clause after clause, up to the first words that are not a clause."""
     placed: list[Placed] = []
     while (read := VERBS.get(s.word())) is not None:
         first = s.tokens[s.at].start
@@ -330,7 +330,7 @@ def _follow(s: Sentence) -> Clause | None:
         found = s.what()
         if found is None:
             return None
-        # To fetch a document is to obey it; what is in hand is read as one text.
+        # Fetching a document means obeying it; texts in hand are joined and read as one.
         if found[0]:
             operations += [Follow(tuple(whats))] if whats else []
             operations += found[0]

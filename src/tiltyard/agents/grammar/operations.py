@@ -1,7 +1,7 @@
-"""What a text can order the deterministic agent to do, as data.
+"""The operations that a text can order, as data.
 
-A `ToolCall` among the operations is made as it stands. Every literal is a slice of the text it
-was read from, and keeps its author.
+The agent makes a `ToolCall` among the operations as it stands. Every literal is a slice of the text
+it comes from, and keeps its author.
 """
 
 from typing import Final
@@ -15,13 +15,13 @@ LAST: Final = -1
 
 
 class It(Struct, frozen=True, gc=False):
-    """What the frame carries; `otherwise` stands in when it carries nothing."""
+    """The text in hand. `otherwise` replaces it when there is none."""
 
     otherwise: Text | None = None
 
 
 class Note(Struct, frozen=True, gc=False):
-    """What was remembered under a name."""
+    """The note with this name."""
 
     name: str
 
@@ -30,19 +30,19 @@ What = It | Note | Text
 
 
 class Recipient(Struct, frozen=True, gc=False):
-    """An address that only the moment of sending knows: the owner, or the last mail's sender."""
+    """An address that is known only when the mail is sent: the owner, or the last mail's sender."""
 
     is_owner: bool
 
 
 class OpenHit(Struct, frozen=True, gc=False):
-    """Open a page of the last search."""
+    """Open a page from the last search."""
 
     rank: int
 
 
 class ReadHit(Struct, frozen=True, gc=False):
-    """Read a mail of the last listing."""
+    """Read a mail from the last listing."""
 
     rank: int
     sender: str
@@ -50,7 +50,7 @@ class ReadHit(Struct, frozen=True, gc=False):
 
 
 class Carry(Struct, frozen=True, gc=False):
-    """Make a call with carried text in one argument."""
+    """Make a call with the text in hand as one argument."""
 
     tool: str
     args: dict[str, Text]
@@ -60,7 +60,7 @@ class Carry(Struct, frozen=True, gc=False):
 
 
 class Recode(Struct, frozen=True, gc=False):
-    """Change the spelling of carried text; without an encoding, only take it in hand."""
+    """Encode or decode a text; without an encoding, only take it in hand."""
 
     what: What
     encoding: Encoding | None
@@ -68,7 +68,7 @@ class Recode(Struct, frozen=True, gc=False):
 
 
 class Split(Struct, frozen=True, gc=False):
-    """Cut carried text into parts, which then go out one by one."""
+    """Cut a text into parts, which are then sent one by one."""
 
     what: What
     parts: int
@@ -80,13 +80,13 @@ class Remember(Struct, frozen=True, gc=False):
 
 
 class Follow(Struct, frozen=True, gc=False):
-    """Read carried text as instructions."""
+    """Follow the instructions in texts."""
 
     whats: tuple[What, ...]
 
 
 class Wait(Struct, frozen=True, gc=False):
-    """Do something later: after the next successful call of a tool."""
+    """Follow instructions later: after the next successful call of a tool."""
 
     tool: str
     instructions: "Instructions"
@@ -96,13 +96,13 @@ Operation = ToolCall | OpenHit | ReadHit | Carry | Recode | Split | Remember | F
 
 
 class Instructions(Struct, frozen=True, gc=False):
-    """What a text orders, in order, and for each operation the clause that it was read from."""
+    """The operations of a text, in order, and the clause of each."""
 
     operations: tuple[Operation, ...]
     spans: tuple[tuple[int, int], ...]
-    """Start and stop of the clause, in the text."""
+    """Start and end of each clause in the text."""
     clauses: tuple[Text, ...]
-    """The clause itself, still labelled with who wrote it."""
+    """The clauses themselves, with their authors."""
 
     def __bool__(self) -> bool:
         return bool(self.operations)

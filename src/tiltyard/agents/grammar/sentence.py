@@ -1,8 +1,7 @@
-"""A reader of one sentence: moving over tokens, and the words that every clause shares.
+"""A reader of one sentence: moves over tokens, and reads the phrases that all clauses share.
 
-Methods return None, or nothing, when what they look for is not there, and then leave the reader
-where it was or where the clause that asked gives up. Nothing looks ahead further than the next
-few words, so the cost is linear in the length of a text, whoever wrote it.
+A method returns None or False when the words that it looks for are not next. No method looks
+further ahead than a few words, so the cost is linear in the length of any text.
 """
 
 import re
@@ -22,7 +21,7 @@ MAIL: Final = frozenset(("mail", "email", "message", "mails", "emails", "message
 PREPOSITIONS: Final = frozenset(
     ("to", "in", "into", "as", "with", "and", "then", "from", "of", "saying", "about", "on")
 )
-"""Words that stand behind an object, and so never name one."""
+"""Words that follow an object, so they never name one."""
 
 _PRONOUNS: Final = frozenset(("it", "this", "that", "them"))
 _CARRIED: Final = MAIL | {
@@ -87,7 +86,7 @@ _RESET_ENDS: Final = frozenset(("instructions", "rules", "directions", "above", 
 _NUMBERED: Final = re.compile(r"\(?[0-9]{1,3}\)")
 
 Found = tuple[list[Operation], What]
-"""What a clause is about, and the calls that fetch it first."""
+"""The operations that fetch a clause's object first, and the object."""
 
 
 def call(tool: str, **args: Text) -> ToolCall:
@@ -95,7 +94,7 @@ def call(tool: str, **args: Text) -> ToolCall:
 
 
 class Sentence:
-    """One sentence, and how far it is read."""
+    """One sentence, and the position in it."""
 
     def __init__(self, cutter: Cutter, tokens: list[Token], verbs: Collection[str]) -> None:
         self._cutter = cutter
@@ -103,13 +102,13 @@ class Sentence:
         self.verbs = verbs
         self.at = 0
         self.waiting = False
-        """True inside a clause that waits: no other may wait in it."""
+        """True inside a `when` clause, which cannot contain another one."""
 
     def slice(self, start: int, stop: int) -> Text:
         return self._cutter.cut(start, stop)
 
     def word(self, ahead: int = 0) -> str:
-        """Return a coming word; marks count as words, quotations and the end as none."""
+        """Return one of the next words, or "" for a quotation and at the end. Marks are words."""
         at = self.at + ahead
         return self.tokens[at].word if at < len(self.tokens) else ""
 
@@ -120,21 +119,21 @@ class Sentence:
         return not self.is_done() and self.tokens[self.at].kind == "quoted"
 
     def accept(self, *words: str) -> bool:
-        """Step over these words if they come next, all of them."""
+        """Move over these words, if all of them come next."""
         if all(self.word(ahead) == word for ahead, word in enumerate(words)):
             self.at += len(words)
             return True
         return False
 
     def accept_any(self, *words: str) -> bool:
-        """Step over one word if it is one of these."""
+        """Move over the next word, if it is one of these."""
         if self.word() in words:
             self.at += 1
             return True
         return False
 
     def skip_joint(self) -> bool:
-        """Step over what joins two clauses, and the lead-ins behind it."""
+        """Move over the words that join two clauses, and the lead-ins after them."""
         comma = self.accept(",")
         word = self.accept("and") | self.accept("then")
         if comma or word:
@@ -142,7 +141,7 @@ class Sentence:
         return comma or word
 
     def at_joint(self) -> bool:
-        """Tell whether another clause begins here, judged by its verb alone."""
+        """Tell whether another clause begins here. Only its verb counts."""
         start = self.at
         joint = self.skip_joint() and self.word() in self.verbs
         self.at = start
@@ -190,7 +189,7 @@ class Sentence:
         return self.slice(token.start + 1, token.stop - 1)
 
     def literal(self) -> Text | None:
-        """Read one word, or one quotation, that is no grammar word."""
+        """Read one word that is not a grammar word, or one quotation."""
         quoted = self.quotation()
         if quoted is not None or self.is_done():
             return quoted
@@ -246,7 +245,7 @@ class Sentence:
         return encoding
 
     def object(self) -> Found | None:
-        """Read what a clause is about, in another spelling if one is named."""
+        """Read the object of a clause, with its encoding if the clause names one."""
         found = self.what()
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""From text to sentences of tokens: words, quotations and marks, each with its place."""
+"""Cut a text into sentences of tokens: words, quotations and marks, with their positions."""
 
 import re
 from typing import Final, NamedTuple
@@ -7,13 +7,13 @@ from tiltyard.world.text import lower
 
 
 class Token(NamedTuple):
-    """A word, a quotation or a mark, and where it stands."""
+    """A word, a quotation or a mark, and its position."""
 
     kind: str
     start: int
     stop: int
     word: str
-    """Lower case; empty for quotations, so that no quoted word is ever taken for grammar."""
+    """In lower case; empty for quotations, so that quoted words never count as grammar."""
 
 
 _TOKEN: Final = re.compile(
@@ -26,7 +26,7 @@ _ENDS: Final = frozenset(".!?;\n")
 
 
 def sentences(string: str) -> list[list[Token]]:
-    """Cut a text into sentences of tokens, leaving quoted lines out."""
+    """Cut a text into sentences of tokens, without quoted lines (`> ...`)."""
     found: list[list[Token]] = [[]]
     line_begins, line_quoted = True, False
     for match in _TOKEN.finditer(string):

@@ -1,6 +1,6 @@
-"""Language models as agents: any OpenAI-compatible endpoint, recorded, so that it can be replayed.
+"""Language models as agents: any OpenAI-compatible endpoint, with a record for replays.
 
-`prompt` says what a model is shown, `replies` what its words come to, `endpoint` asks it,
-`record` keeps what was asked and answered, `account` counts, and `agent` puts them together.
-Nothing here needs the `openai` package before a model is really asked.
+`prompt` makes the conversation, `endpoint` sends it, `replies` reads the answer, `record` keeps the
+exchange, `account` counts requests and tokens, and `agent` puts them together. Only `endpoint`
+needs the `openai` package, and only when it sends a request.
 """

@@ -1,4 +1,4 @@
-"""A language model as the agent: its words become calls, and what is no call ends the turn."""
+"""A language model as the agent: its replies become tool calls and answers."""
 
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -28,18 +28,18 @@ SEED: Final = 0
 
 
 class Asked(Protocol):
-    """Whoever answers a request."""
+    """Answers requests: an `Endpoint`, or a script in tests."""
 
     def ask(self, body: dict[str, Any]) -> Answered: ...
 
 
 class Manner:
-    """How a model is asked: what its endpoint was found to understand."""
+    """How to ask a model: a form of request that its endpoint understands."""
 
     def __init__(self, mode: Mode, *, plain: bool = False) -> None:
         self.mode = mode
         self.plain = plain
-        """Without temperature and seed, which models that think first do not take."""
+        """Without temperature and seed, which reasoning models refuse."""
 
     @property
     def name(self) -> str:
@@ -63,13 +63,13 @@ class Manner:
 MANNERS: Final = tuple(
     Manner(mode, plain=plain) for plain in (False, True) for mode in (Mode.STRUCTURED, Mode.TOOLS)
 )
-"""In the order in which they are tried."""
+"""In the order in which `find_manner` tries them."""
 
 
 class Model:
-    """A model that can be asked, with its record and its account, for one match."""
+    """A model with its record and its account, for one match."""
 
-    def __init__(  # noqa: PLR0913 - all that a question goes by
+    def __init__(  # noqa: PLR0913 - everything that a request depends on
         self,
         name: str,
         rules: ModelRules,
@@ -84,50 +84,48 @@ class Model:
         self.record = record
         self.account = account or Account()
         self._endpoint = endpoint
-        """None: nobody is asked, and everything is in the record."""
+        """None for a replay: every answer comes from the record."""
         self._extra = extra or {}
 
     def ask(
         self, scope: tuple[str, ...], purse: Purse, manner: Manner, messages: list[Any]
     ) -> tuple[Answered, bool]:
-        """Return the answer to a conversation, and whether it was not asked before."""
+        """Return the answer to a conversation, and True if the purse paid for it just now."""
         body = manner.body(self.name, messages, self.rules) | self._extra
         key = self.record.key(scope, body)
-        # No token is shorter than a byte, and a reply has no more of them than it may.
+        # An upper bound: a token has at least one byte, and the reply at most `max_tokens`.
         most = self.account.cost_of(len(msgspec.json.encode(body)), self.rules.max_tokens)
         new = purse.pay_request(key, most)
         answered = self.record.find(key)
         if answered is None:
             if self._endpoint is None or self.record.closed:
-                raise AgentGoneError("the record has no answer to what is asked here")
+                raise AgentGoneError("the record has no answer to this request")
             answered = self._endpoint.ask(body)
             self.record.add(key, scope, body, answered)
         if new:
             usage = usage_of(answered.body)
             cost = self.account.add_request(usage.prompt, usage.completion)
             if usage != Usage() or answered.status != HTTPStatus.OK:
-                # Where an endpoint does not say what a reply took, it took all that it could.
+                # Without token counts from the endpoint, the upper bound stays paid.
                 purse.pay_tokens(cost - most)
         return answered, new
 
     def find_manner(self, purse: Purse) -> Manner:
-        """Try out how the model can be asked, and return the first way that it understands."""
+        """Try all manners, and return the first one that the model understands."""
         problems: dict[str, str] = {}
         for manner in MANNERS:
             messages = _trial(manner.mode)
             answered, _ = self.ask(("manner",), purse, manner, messages)
             reply = _read(answered, manner.mode)
-            # A tool has to be called: some endpoints take a list of tools, and drop it.
+            # In tools mode the model must call one: some endpoints drop the list of tools.
             if isinstance(reply, Call) or (manner.mode is Mode.STRUCTURED and _is_said(reply)):
                 return manner
             why = reply.why if isinstance(reply, Problem) else "no tool was called"
             problems[manner.name] = why if answered.status == 200 else f"{why} {answered.body}"
         if set(problems.values()) == {NO_COMPLETION}:
-            raise AgentGoneError(
-                f"{NO_COMPLETION}; is it the right address? It usually ends in /v1"
-            )
+            raise AgentGoneError(f"{NO_COMPLETION}; is the address right? It usually ends in /v1")
         told = "; ".join(f"{name}: {why}" for name, why in problems.items())
-        raise AgentGoneError(f"{self.name} calls tools in no way that is known here ({told})")
+        raise AgentGoneError(f"{self.name} cannot call tools in any known way ({told})")
 
 
 def _is_said(reply: object) -> bool:
@@ -189,7 +187,7 @@ class ModelAgent:
         return ModelAgent(self.model, self.manner, self.scope, purse)
 
     def begin(self) -> None:
-        """Remember nothing: the whole conversation is in the trace."""
+        """Return None: the agent needs no memory, because the trace has the whole conversation."""
 
     def next_action(self, view: View) -> tuple[ToolCall | Answer, None]:
         rules, account, mode = self.model.rules, self.model.account, self.manner.mode

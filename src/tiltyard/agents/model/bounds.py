@@ -1,7 +1,6 @@
-"""The client's connection, with bounds that no server can talk it out of.
+"""An HTTP client with hard bounds on the size and the time of every reply.
 
-Owns how much of a reply is read and for how long, whatever its status. Refuses to know what is
-asked. It needs the `openai` package's own HTTP client, so it is imported when a model is asked.
+It uses the HTTP client of the `openai` package, so import it only when a model is asked.
 """
 
 import socket
@@ -17,15 +16,15 @@ _EVERYWHERE: Final = ("http://", "https://", "all://")
 
 
 class BoundedClient(httpx2.Client):
-    """Reads at most so many bytes of a reply, for at most so long, and follows no redirect."""
+    """Reads at most `most` bytes of a reply within `seconds`, and follows no redirect."""
 
     def __init__(self, seconds: float, most: int, *, proxies: bool) -> None:
         super().__init__(
             follow_redirects=False,
             timeout=httpx2.Timeout(seconds, connect=min(MAX_CONNECT_SECONDS, seconds)),
-            # Each request has a connection of its own, which is ended when its time is over.
+            # Each request has its own connection, which the deadline ends.
             limits=httpx2.Limits(max_keepalive_connections=0),
-            # Those of the environment, which may also name certificates to be trusted.
+            # The proxies of the environment, which may also name trusted certificates.
             mounts=None if proxies else dict.fromkeys(_EVERYWHERE),
             headers={"Accept-Encoding": "identity"},
             event_hooks={"response": [self._bound]},
@@ -47,15 +46,15 @@ class BoundedClient(httpx2.Client):
             return response
 
     def _bound(self, response: httpx2.Response) -> None:
-        # A body that was packed all the same stays packed: who knows how large it is.
+        # Do not decompress a body: its size is not bounded.
         response.headers.pop("Content-Encoding", None)
-        # Nor does a server choose how its words are read: some of Python's codecs read no text.
+        # The server must not choose the codec: some of Python's codecs do not decode text.
         response.headers["Content-Type"] = "application/json"
         response.stream = _BoundedBody(response.stream, self._most)
 
 
 class _BoundedBody(httpx2.SyncByteStream):
-    """A body that ends after so many bytes."""
+    """A body that ends after `most` bytes."""
 
     def __init__(self, body: object, most: int) -> None:
         assert isinstance(body, httpx2.SyncByteStream)
@@ -77,7 +76,7 @@ class _BoundedBody(httpx2.SyncByteStream):
 class _Deadline:
     """Ends the connections of one request when its time is over.
 
-    The client's own timeout begins anew with every byte, so a server could go on for days.
+    The client's own timeout restarts with every byte, so a server could send for days.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -98,7 +97,7 @@ class _Deadline:
             handle.close()
 
     def watch(self, event: str, info: dict[str, Any]) -> None:
-        """Learn of a new connection. Handles of our own are good whoever else closes theirs."""
+        """Keep a duplicate of each new connection's handle, which the client cannot close."""
         if not event.endswith("connect_tcp.complete"):
             return
         connected: socket.socket = info["return_value"].get_extra_info("socket")

@@ -1,9 +1,8 @@
-"""An OpenAI-compatible endpoint, asked through the official client.
+"""An OpenAI-compatible endpoint, through the official client.
 
-The client retries what is worth it (429, 5xx, lost connections, replies that break off or do not
-come) and heeds `Retry-After`. What is left of a failure is told in a sentence, from which the key
-is taken out. A reply is read up to a bound and a deadline. Redirects are not followed: the key
-would go along.
+The client retries what may pass (429, 5xx, lost connections, incomplete or late replies) and obeys
+`Retry-After`. Every other failure becomes one sentence without the API key. Replies have a bound
+and a deadline. The client follows no redirects, because the API key would go along.
 """
 
 import os
@@ -21,13 +20,13 @@ ADDRESS_VARIABLE: Final = "OPENAI_BASE_URL"
 OPENAI_ADDRESS: Final = "https://api.openai.com/v1"
 MAX_REPLY_BYTES: Final = 1 << 20
 TOO_LARGE: Final = Answered(200, "")
-"""A reply that nobody reads to its end is an empty one."""
+"""Stands for a reply over the bound: an empty one."""
 _ABOUT_THE_REQUEST: Final = (400, 413, 422)
-"""What an endpoint says of a conversation that it cannot take, such as one that is too long."""
+"""Status codes for a conversation that the endpoint refuses, such as one that is too long."""
 _TRIED_AGAIN: Final = (408, 409, 429)
 _MAX_WORDS: Final = 300
 _SECRET_CHARS: Final = 8
-"""A shorter key is none, but a word that an endpoint without keys is given for one."""
+"""A shorter key is a placeholder for an endpoint without keys, and not secret."""
 
 
 class Endpoint:
@@ -59,14 +58,14 @@ class Endpoint:
             api_key=key or "none",
             base_url=self._address,
             max_retries=retries,
-            # A proxy has no business between us and this machine.
+            # No proxy between us and this machine.
             http_client=make_client(
                 seconds, MAX_REPLY_BYTES + 1, proxies=not _is_loopback(base_url)
             ),
         )
 
     def ask(self, body: dict[str, Any]) -> Answered:
-        """Send one request, and return what came back, as it came."""
+        """Send one request, and return the reply."""
         errors = self._errors
         create = self._client.chat.completions.with_raw_response.create
         known = {name: value for name, value in body.items() if name not in _NOT_OPENAI}
@@ -88,7 +87,7 @@ class Endpoint:
                 f"the endpoint {self._address} cannot be reached: {said}"
             ) from None
         except Exception as error:  # noqa: BLE001
-            # Whatever else the client makes of what an endpoint says.
+            # The client may raise other errors for unexpected replies.
             said = f"{type(error).__name__}: {self._told(str(error))}"
             raise AgentGoneError(f"the model failed: {said}") from None
         if len(reply.content) > MAX_REPLY_BYTES:
@@ -117,11 +116,11 @@ class Endpoint:
         return AgentGoneError(f"the endpoint answered {status}{tries}: {self._told(str(error))}")
 
     def _told(self, text: str) -> str:
-        """Return a stranger's words as part of a sentence."""
+        """Return the endpoint's words as a part of a sentence."""
         return printable(self._without_key(text)[:_MAX_WORDS], replacement=" ")
 
     def _without_key(self, text: str) -> str:
-        """Return a text without the key, which some endpoints repeat."""
+        """Remove the API key, which some endpoints repeat."""
         return text if self._secret is None else self._secret.sub("(the key)", text)
 
     def close(self) -> None:
@@ -129,31 +128,33 @@ class Endpoint:
 
 
 _NOT_OPENAI: Final = ("cache_prompt",)
-"""What a server of our own understands, and the client has no parameter for."""
+"""Parameters of the local server that the client does not know."""
 
 
 def _key() -> str:
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if not re.fullmatch("[!-~]*", key):
-        # The client would quote it when it complains.
-        raise AgentGoneError(f"what is in {KEY_VARIABLE} has characters that no key has")
+        # The client would quote the key in its error.
+        raise AgentGoneError(
+            f"{KEY_VARIABLE} is not a valid key: it has characters that no key has"
+        )
     return key
 
 
 def _spellings(key: str) -> re.Pattern[str] | None:
-    """Return what finds a key, also where it stands in JSON."""
-    # Any number of backslashes: JSON may stand within JSON.
+    """Return a pattern for the key, also inside of JSON."""
+    # Any number of backslashes, for JSON within JSON.
     one = (rf"\\*(?:{re.escape(c)}|\\u{ord(c):04x})" for c in key)
     return re.compile("".join(one), re.IGNORECASE) if key else None
 
 
 def address_of(base_url: str) -> str:
-    """Return an address as the user gives it, or else as the environment does; empty is OpenAI."""
+    """Return the user's address, or that of the environment; empty means OpenAI."""
     return base_url or os.environ.get(ADDRESS_VARIABLE, "")
 
 
 def check_address(base_url: str) -> None:
-    """Refuse an address that cannot be one, or has a password in it: addresses are written down."""
+    """Refuse an invalid address, or one with a password: reports contain the address."""
     if not base_url:
         return
     try:
@@ -163,18 +164,19 @@ def check_address(base_url: str) -> None:
     except ValueError:
         good, secret = False, False
     if not good:
-        raise AgentGoneError("--base-url is no address such as http://127.0.0.1:8000/v1")
+        raise AgentGoneError("--base-url must be an address such as http://127.0.0.1:8000/v1")
     if secret:
         raise AgentGoneError(
-            f"--base-url has more than an address in it; a key belongs into {KEY_VARIABLE}"
+            "--base-url must not contain a user, a password or a query; a key belongs in "
+            f"{KEY_VARIABLE}"
         )
 
 
 def check_key(base_url: str) -> None:
-    """Refuse a key that cannot be one, and to ask OpenAI itself without."""
+    """Refuse an invalid key, and OpenAI itself without a key."""
     if not (_key() or address_of(base_url)):
         raise AgentGoneError(
-            f"there is no key for OpenAI: put it into {KEY_VARIABLE}, or name another endpoint "
+            f"there is no key for OpenAI: set {KEY_VARIABLE}, or name another endpoint "
             "with --base-url"
         )
 
@@ -188,13 +190,13 @@ def _is_loopback(base_url: str) -> bool:
 
 
 def _client_packages() -> tuple[Any, Any]:
-    """Import the client when a model is really asked: it takes a while, and is an extra."""
+    """Import the client only when it is needed: it is an optional package, and slow to import."""
     try:
         import openai  # noqa: PLC0415
 
         from tiltyard.agents.model.bounds import BoundedClient  # noqa: PLC0415
     except ImportError:
         raise AgentGoneError(
-            "a model is asked through the openai package: pip install 'tiltyard[openai]'"
+            "language models need the openai package: pip install 'tiltyard[openai]'"
         ) from None
     return openai, BoundedClient

@@ -1,7 +1,7 @@
-"""What a model is shown of a conversation: a list of chat messages, made of the trace alone.
+"""The conversation that a model sees: a list of chat messages, made from the trace alone.
 
-The user's words and what tools return are a stranger's. Templates that put raw text between
-control tokens would take such tokens in it for their own, so none gets through.
+User messages and tool results are hostile. A chat template would take control tokens in them for
+its own, so this module breaks such tokens.
 """
 
 import re
@@ -18,12 +18,12 @@ Message = dict[str, Any]
 
 
 class Mode(StrEnum):
-    """How a model says which tool it calls."""
+    """How a model names the tool that it calls."""
 
     STRUCTURED = "structured"
-    """Its whole reply is one JSON object that fits a schema."""
+    """The whole reply is one JSON object that fits a schema."""
     TOOLS = "tools"
-    """By the endpoint's own tool calls."""
+    """The endpoint's own tool calls."""
 
 
 _TAGS: Final = (
@@ -62,7 +62,7 @@ _BRACKETS: Final = (
 )
 _BAR: Final = r"[|\uff5c]"
 _RESERVED: Final = re.compile(
-    # <|im_start|> and the like, also with the wide bar; no text but programs has these by chance.
+    # <|im_start|> and the like, also with the wide bar; prose does not contain these.
     rf"<(?={_BAR})|(?<={_BAR})>"
     rf"|<(?=/?(?:{'|'.join(_TAGS)})/?>)"
     r"|<(?=</?SYS>>)"
@@ -71,14 +71,11 @@ _RESERVED: Final = re.compile(
     rf"|\[(?=/?(?:{'|'.join(_BRACKETS)})\])",
     re.IGNORECASE,
 )
-"""Where a control token of a known chat template begins or ends."""
+"""The beginning or the end of a control token of a known chat template."""
 
 
 def harmless(text: str) -> str:
-    """Return a text in which no chat template finds a token of its own.
-
-    A blank is put into each, so a reader still sees what stood there.
-    """
+    """Return the text with a blank inside each control token, so that no template reads it."""
     return _RESERVED.sub(_with_a_blank, text)
 
 
@@ -89,7 +86,7 @@ def _with_a_blank(found: re.Match[str]) -> str:
 
 
 def conversation(trace: Trace, owner: str, mode: Mode, output_chars: int) -> list[Message]:
-    """Return all that a model is shown: its task, and everything that happened so far."""
+    """Return the chat messages: the task, and everything that happened so far."""
     messages: list[Message] = [{"role": "system", "content": _task(owner, mode)}]
     for turn in trace.all_turns():
         messages.append({"role": "user", "content": harmless(turn.message)})
@@ -101,9 +98,9 @@ def conversation(trace: Trace, owner: str, mode: Mode, output_chars: int) -> lis
 
 
 def repair(messages: list[Message], said: str, problem: str, mode: Mode) -> list[Message]:
-    """Return the conversation with a reply that was no action, and what was wrong with it."""
+    """Return the conversation with an invalid reply, and what is wrong with it."""
     how = "one JSON object as described" if mode is Mode.STRUCTURED else "one tool call or words"
-    # What was wrong is told in the model's own words, such as a tool's name.
+    # `problem` may contain the model's own words, such as a tool's name.
     told = f"That was no valid action: {harmless(problem)}. Reply with {how}, and nothing else."
     reply = harmless(said) or "(nothing)"
     return [

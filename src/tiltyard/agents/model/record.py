@@ -1,9 +1,9 @@
-"""The record of a match with a model: every exchange, under the hash of what was asked.
+"""The record of a match with a model: every exchange, under the hash of its request.
 
-A hosted model cannot be asked the same again, so a match is what was recorded of it. Within one
-scope, such as one candidate's replay, the same question has the same answer: it is asked once,
-and then read. So a match that was interrupted goes on where it was, and one that is over can be
-played again with no model at all. Addresses and credentials have no part in it.
+A hosted model may answer the same request differently, so the record defines the match. Within one
+scope, such as one candidate's replay, a repeated request gets the recorded answer. So an
+interrupted match continues where it stopped, and a finished match can be replayed without a model.
+The record contains no addresses and no credentials.
 """
 
 from hashlib import sha256
@@ -20,70 +20,70 @@ RECORD_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 MAX_FILE_BYTES: Final = 64 << 20
 MAX_BYTES: Final = 1 << 30
-"""Of one match."""
+"""The limit for the exchanges of one match."""
 
 
 class Identity(Struct, frozen=True, forbid_unknown_fields=True):
-    """Who was asked."""
+    """The agent and the model of a record."""
 
     agent: str
-    """As the user named it."""
+    """The agent's name in the user's command."""
     model: str
     server: str = ""
-    """What of the server has a part in its answers, where that is known."""
+    """The version of the server, if it can change the answers and is known."""
     version: int = RECORD_VERSION
 
 
 class Answered(Struct, frozen=True, forbid_unknown_fields=True):
-    """What came back, as it came."""
+    """A reply of the endpoint, unchanged."""
 
     status: int
     body: str
 
 
 class Exchanged(Struct, frozen=True, forbid_unknown_fields=True):
-    """One exchange, as it is kept."""
+    """One exchange, as a file of the record has it."""
 
     scope: tuple[str, ...]
     asked: dict[str, Any]
     answered: Answered
     digest: str
-    """Of what came back: whoever changes it by hand is found out."""
+    """A hash of the answer, to detect changes by hand."""
 
 
 class Record:
-    """The exchanges of one match, in a directory of their own, or in memory without one.
+    """The exchanges of one match, in `directory`, or in memory without one.
 
-    With `closed`, nothing is added: what is not there cannot be asked.
+    A `closed` record takes no new exchanges: it is for replays.
     """
 
     def __init__(self, directory: Path | None = None, *, closed: bool = False) -> None:
         self._directory = directory
         self.closed = closed
         self._used: dict[str, str] = {}
-        """Hashes of what was read or added since this was opened."""
+        """Hashes of the exchanges read or added since the record was opened."""
         self._kept: dict[str, Answered] = {}
-        """Where there is no directory."""
+        """The exchanges of a record without a directory."""
         self._bytes = 0
-        """Written since this was opened."""
+        """The bytes written since the record was opened."""
         self._identity: Identity | None = None
 
     @property
     def identity(self) -> Identity | None:
-        """Who was asked when this record was begun."""
+        """The identity with which the record was begun; None for a new record."""
         if self._identity is None and self._directory is not None:
             path = self._directory / MANIFEST
             if path.is_file():
                 found = _decoded(path, Identity)
                 if found.version != RECORD_VERSION:
                     raise AgentGoneError(
-                        f"{path} is of version {found.version}, and this is {RECORD_VERSION}"
+                        f"{path} has version {found.version}; expected {RECORD_VERSION}"
                     )
                 self._identity = found
         return self._identity
 
     def begin(self, identity: Identity) -> None:
-        """Say who will be asked; a record that was begun with somebody else is not gone on with."""
+        """Begin or continue the record. Raises if it was begun with another identity."""
         known = self.identity
         if known is None and not self.closed:
             self._identity = identity
@@ -98,13 +98,13 @@ class Record:
             )
 
     def key(self, scope: tuple[str, ...], asked: dict[str, Any]) -> str:
-        """Return the name of an exchange: a hash of everything that its answer may depend on."""
+        """Return the key of an exchange: a hash of everything that its answer may depend on."""
         identity = self.identity
         told = None if identity is None else msgspec.to_builtins(identity)
         return sha256(_canonical([told, scope, asked])).hexdigest()
 
     def find(self, key: str) -> Answered | None:
-        """Return an answer that was recorded."""
+        """Return the recorded answer, or None."""
         found = self._kept.get(key)
         if self._directory is not None:
             path = self._directory / f"{key}.json"
@@ -116,13 +116,13 @@ class Record:
     def add(
         self, key: str, scope: tuple[str, ...], asked: dict[str, Any], answered: Answered
     ) -> None:
-        """Keep an exchange."""
+        """Add an exchange to the record."""
         if self.closed:
-            raise AgentGoneError("nothing is added to a record that is closed")
+            raise AgentGoneError("the record is closed and takes no new exchanges")
         data = msgspec.json.encode(Exchanged(scope, asked, answered, _digest(answered)))
         self._bytes += len(data)
         if len(data) > MAX_FILE_BYTES or self._bytes > MAX_BYTES:
-            raise AgentGoneError("what the model was asked and answered is too large to be kept")
+            raise AgentGoneError("the exchanges with the model are too large for the record")
         self._used[key] = _meaning(answered)
         if self._directory is None:
             self._kept[key] = answered
@@ -137,12 +137,12 @@ class Record:
 
     @property
     def digest(self) -> str:
-        """Return a hash of all exchanges that were used: of what was said, not of when."""
+        """Return a hash of all exchanges that were used, in any order."""
         return sha256(_canonical(sorted(self._used.items()))).hexdigest()
 
 
 def _meaning(answered: Answered) -> str:
-    """Return a hash of what has a part in anything: not an answer's name, its time or its speed."""
+    """Return a hash of the parts of an answer that matter: not its id, time or speed."""
     said: Any = answered.body
     try:
         found = msgspec.json.decode(answered.body.encode("utf-8", "replace"))
@@ -164,12 +164,12 @@ _Kept = TypeVar("_Kept", Identity, Exchanged)
 
 
 def _decoded(path: Path, kind: type[_Kept]) -> _Kept:
-    """Return what a file of a record says, if it is as it was written, to the byte."""
+    """Return the content of a record's file, if no byte of it was changed."""
     data = _read(path)
     try:
         found = msgspec.json.decode(data, type=kind)
     except (ValueError, RecursionError) as error:
-        raise AgentGoneError(f"{path} is no part of a record: {error}") from None
+        raise AgentGoneError(f"{path} is not a file of a record: {error}") from None
     if msgspec.json.encode(found) != data:
         raise AgentGoneError(f"{path} was changed since it was recorded")
     return found

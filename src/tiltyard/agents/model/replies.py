@@ -1,7 +1,6 @@
-"""What a model's reply comes to: a call, an answer, or a problem that can be told to it.
+"""Read a model's reply: a call, an answer, or a problem to tell the model.
 
-Everything in a reply is hostile and nothing of it is believed: what an endpoint promises about
-schemas is checked here once more.
+A reply is hostile. An endpoint may promise to follow a schema; this module checks it again.
 """
 
 from typing import Any, Final
@@ -20,45 +19,45 @@ MAX_PROBLEM_CHARS: Final = 200
 
 
 class Call(Struct, frozen=True):
-    """A tool call whose names and types are right."""
+    """A tool call with valid names and types."""
 
     tool: str
     args: dict[str, str | int]
     others: int = 0
-    """Calls that came along with it, and are not made: there is one at a time."""
+    """Further calls in the same reply. They are not made: the agent makes one at a time."""
 
 
 class Said(Struct, frozen=True):
-    """An answer: the turn is over."""
+    """An answer, which ends the turn."""
 
     text: str
     refused: bool = False
-    """The endpoint itself calls it a refusal."""
+    """True if the endpoint marks the reply as a refusal."""
 
 
 class Problem(Struct, frozen=True):
-    """No action, and why."""
+    """An invalid reply, and what is wrong with it."""
 
     why: str
     said: str
-    """The reply as far as it is shown to the model again."""
+    """The part of the reply that the model sees again."""
     hopeless: bool = False
-    """More words would not help."""
+    """True if a repair request would not help."""
 
 
 class Usage(Struct, frozen=True):
-    """Tokens, as the endpoint counts them."""
+    """Tokens, as counted by the endpoint."""
 
     prompt: int = 0
     completion: int = 0
 
 
 class _NotAnActionError(ValueError):
-    """What a reply is instead."""
+    """The reply is not a valid action. The message says why."""
 
 
 def usage_of(body: str) -> Usage:
-    """Return what a reply says it took; what it does not say is nothing."""
+    """Return the token counts in a reply; 0 for a missing or invalid count."""
     found = _parsed(body)
     told = found.get("usage") if isinstance(found, dict) else None
     counts = told if isinstance(told, dict) else {}
@@ -70,7 +69,7 @@ def _count(value: object) -> int:
 
 
 def read_reply(body: str, mode: Mode) -> Call | Said | Problem:
-    """Read the body of an endpoint's answer."""
+    """Read the body of an endpoint's reply."""
     found = _parsed(body)
     try:
         choice = found["choices"][0]
