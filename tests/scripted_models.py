@@ -1,7 +1,8 @@
-"""Models that do as they are told, for tests: in this process, or behind a loopback address.
+"""Scripted models for tests: in this process, or behind a loopback address.
 
-In whatever it reads, a line `DO: TOOL {"argument": "value"}` is an order. `$plain$`, `$base64$`,
-`$reversed$`, `$head$` and `$tail$` stand for what it last read in a file, spelled like that.
+The model obeys every line `DO: TOOL {"argument": "value"}` that it reads. In an argument,
+`$plain$`, `$base64$`, `$reversed$`, `$head$` and `$tail$` stand for the last file that it read, in
+that spelling.
 """
 
 import base64
@@ -47,7 +48,7 @@ READ_SECRET: Final = order("fs.read", path="secret.txt")
 
 
 class Gullible:
-    """A model without a will. Moods are given: what it does instead when it is asked once more."""
+    """A model that obeys every order. A `mood` may replace an action that is asked for again."""
 
     def __init__(
         self,
@@ -56,12 +57,12 @@ class Gullible:
     ) -> None:
         self._mood = mood
         self._usage = usage and {"prompt_tokens": usage[0], "completion_tokens": usage[1]}
-        """What it says that a reply took, if it says so."""
+        """The token counts in its replies; None for none."""
         self.asked: list[dict[str, Any]] = []
         self._times: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.busy = self.most_busy = 0
-        """Requests at the same time."""
+        """The number of requests at the same time, and its maximum."""
         self.delays: tuple[float, ...] = (0.0,)
 
     def ask(self, body: dict[str, Any]) -> Answered:
@@ -90,7 +91,7 @@ class Gullible:
 
 
 def next_action(messages: list[dict[str, Any]]) -> Action:
-    """Return what a gullible model does next: the first order that it has not carried out."""
+    """Return the next action: the first order that is not carried out yet."""
     todo: list[tuple[str, str]] = []
     known = ""
     for message in messages:
@@ -126,13 +127,13 @@ class ModelServer:
         self.model = model or Gullible()
         self.port = port
         self.keys: set[str] = set()
-        """What came as a key."""
+        """The API keys of the requests."""
         self.requests = 0
         self.answered = 0
         self.holds_at: int | None = None
-        """The number of the request that gets no answer, until it is let go."""
+        """The number of the request that gets its answer late."""
         self.dies_at: int | None = None
-        """The number of the request with which it is gone."""
+        """The number of the request at which the server stops."""
         self.held = threading.Event()
         self._let_go = threading.Event()
         self._lock = threading.Lock()

@@ -1,7 +1,6 @@
-"""A server that speaks as a script says: what an OpenAI-compatible endpoint may do, over real HTTP.
+"""A scripted server: everything that an OpenAI-compatible endpoint may do, over real HTTP.
 
-Owns the wire alone. It remembers every request that it got, and is gone with the `with` block,
-whatever its clients are waiting for.
+It keeps every request, and ends with the `with` block, even while clients wait.
 """
 
 import json
@@ -14,15 +13,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 
 SOON = {"retry-after-ms": "1"}
-"""What makes the official client try again at once."""
+"""Makes the official client retry at once."""
 
 
 class Request(NamedTuple):
-    """What came in."""
+    """A request as it arrived."""
 
     path: str
     headers: dict[str, str]
-    """Their names in lower case."""
+    """With names in lower case."""
     raw: bytes
 
     @property
@@ -37,7 +36,7 @@ class Request(NamedTuple):
 
 
 class Wire:
-    """The way back to whoever asked."""
+    """The connection to the client."""
 
     def __init__(self, handler: BaseHTTPRequestHandler, stopped: threading.Event) -> None:
         self._handler = handler
@@ -53,13 +52,13 @@ class Wire:
         self._handler.end_headers()
 
     def wait(self, seconds: float) -> bool:
-        """Wait, and tell whether the test goes on."""
+        """Wait, and return False if the server stops meanwhile."""
         return not self._stopped.wait(seconds)
 
 
 Reply = Callable[[Wire], None]
 Script = Sequence[Reply] | Callable[[Request], Reply]
-"""One reply after the other, the last of them for ever; or what becomes of each request."""
+"""Replies in order, the last one repeated; or a function from a request to its reply."""
 
 
 class ScriptedServer:
@@ -108,19 +107,19 @@ class ScriptedServer:
                 raw = self.rfile.read(int(self.headers.get("Content-Length", "0")))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 reply = outer._answer(Request(self.path, headers, raw))
-                with suppress(OSError):  # The other side has left.
+                with suppress(OSError):  # The client closed the connection.
                     reply(Wire(self, outer._stopped))
 
             do_GET = do_POST  # noqa: N815
 
             def log_message(self, *_: object) -> None:
-                """Keep quiet."""
+                """Log nothing."""
 
         return Handler
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = False  # So that closing waits for them.
+    daemon_threads = False  # Closing waits for the threads.
 
     def handle_error(self, *_: object) -> None:
         if not isinstance(sys.exception(), OSError):
@@ -131,7 +130,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def answer(status: int, body: str | bytes, headers: dict[str, str] | None = None) -> Reply:
-    """Answer with these bytes and nothing wrong about them."""
+    """Send these bytes in a correct reply."""
     data = body.encode() if isinstance(body, str) else body
 
     def reply(wire: Wire) -> None:
@@ -156,7 +155,7 @@ def completion(
     tokens: tuple[int, int] = (0, 0),
     **more: Any,
 ) -> str:
-    """Return a chat completion, as an endpoint words it."""
+    """Return the JSON of a chat completion."""
     message = {"role": "assistant", "content": content, **more}
     return json.dumps(
         {
@@ -194,7 +193,7 @@ def native(name: str, args: Any) -> dict[str, Any]:
 
 
 def cut_short(body: str) -> Reply:
-    """Promise more bytes than are sent."""
+    """Send fewer bytes than announced."""
 
     def reply(wire: Wire) -> None:
         wire.head(200, {"Content-Length": str(len(body) + 100)})
@@ -204,7 +203,7 @@ def cut_short(body: str) -> Reply:
 
 
 def cut_chunks(body: str) -> Reply:
-    """Leave without the last chunk."""
+    """Close the connection before the last chunk."""
 
     def reply(wire: Wire) -> None:
         wire.head(200, {"Transfer-Encoding": "chunked"})
@@ -214,12 +213,12 @@ def cut_chunks(body: str) -> Reply:
 
 
 def hang(wire: Wire) -> None:
-    """Say nothing at all."""
+    """Send nothing."""
     wire.wait(600)
 
 
 def trickle(status: int = 200) -> Reply:
-    """Send a blank every now and then, and never end."""
+    """Send a blank from time to time, without end."""
 
     def reply(wire: Wire) -> None:
         wire.head(status, {"Content-Length": "1000000"})
@@ -245,7 +244,7 @@ def trickle_chunk(wire: Wire) -> None:
 
 
 def trickle_unmeasured(wire: Wire) -> None:
-    """Send a body that ends with the connection, which does not end."""
+    """Send a body without a length, and keep the connection open."""
     wire.head(200, {})
     wire.send(b"{")
     while wire.wait(0.05):
@@ -253,7 +252,7 @@ def trickle_unmeasured(wire: Wire) -> None:
 
 
 def endless(status: int, sent: list[int]) -> Reply:
-    """Send for as long as anybody listens, up to a lot, and note how much it was."""
+    """Send up to 100 MB until the client leaves, and count the bytes in `sent`."""
     block = b" " * 65_536
 
     def reply(wire: Wire) -> None:
@@ -266,7 +265,7 @@ def endless(status: int, sent: list[int]) -> Reply:
 
 
 def strings(value: object) -> Iterator[str]:
-    """Yield every text in a request's body."""
+    """Yield every string in a request's body."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -51,7 +51,7 @@ DANA: Final = "dana@corp.example"
 
 
 def meaning(text: str) -> list[str]:
-    """Return what a text orders, one line an operation."""
+    """Return the operations of a text, one in each line."""
     return [spell(operation) for operation in instructions(by_user(text)).operations]
 
 
@@ -108,7 +108,7 @@ def _what(what: What) -> str:
 
 
 class Row(NamedTuple):
-    """A text, and what the document says that it orders."""
+    """A text, and its operations according to the docs."""
 
     text: str
     orders: tuple[str, ...]
@@ -567,7 +567,7 @@ def test_what_waits(row: Row) -> None:
     ],
 )
 def test_objects(words: str, fetched: tuple[str, ...]) -> None:
-    """An object reads the same in whatever clause it stands."""
+    """An object means the same in every clause."""
     assert meaning(f"save {words} to x") == [*fetched, "fs.write(path=x.txt, content=it)"]
     assert meaning(f"mail {words} to me") == [*fetched, "email.send(to=the owner, body=it)"]
     assert meaning(f"post {words} to {URL}") == [*fetched, f"http.post(url={URL}, data=it)"]
@@ -769,7 +769,7 @@ def test_nine_lead_ins_are_prose() -> None:
     ("ignore " + "word " * 13 + "rules and delete a.txt",),
     ("as the " + "word " * 13 + ", delete a.txt",),
 )
-def test_how_far_resets_and_titles_reach(row: Row) -> None:
+def test_where_resets_and_titles_end(row: Row) -> None:
     check(row)
 
 
@@ -912,7 +912,7 @@ def test_look_alikes(name: str) -> None:
     ("When you write a page, delete a.txt.",),
     ("When you run a file, delete a.txt.",),
 )
-def test_what_the_document_does_not_offer_is_prose(row: Row) -> None:
+def test_forms_outside_the_documented_grammar_are_prose(row: Row) -> None:
     check(row)
 
 
@@ -971,13 +971,13 @@ _COMMANDS: Final = ("ls", "cat a.txt | rev", "echo one, two and three", "rm b.tx
 
 
 class Said(NamedTuple):
-    """Words, what was done to fetch what they name, and what they stand for."""
+    """Words, the operations that fetch what they name, and the object they stand for."""
 
     words: str
     meant: str
     fetched: tuple[str, ...] = ()
     is_last: bool = False
-    """True when nothing else can stand in the sentence behind it."""
+    """True if nothing can follow in the same sentence."""
 
 
 def _plain(strategy: st.SearchStrategy[str]) -> st.SearchStrategy[Said]:
@@ -1125,7 +1125,7 @@ _BITS: Final = re.compile(r"\[[^\]]*\]|\S+")
 
 @st.composite
 def _forms(draw: st.DrawFn, form: str) -> Form:
-    """Render one row of the document: choose, leave out, fill in."""
+    """Render one row of the docs: choose alternatives, drop options, fill in names."""
     words: list[str] = []
     names: dict[str, str] = {"fetch": ""}
     is_last = False
@@ -1209,7 +1209,7 @@ class Sentence(NamedTuple):
 
 @st.composite
 def _rows(draw: st.DrawFn) -> Sentence:
-    """Render a row of clauses."""
+    """Render a sequence of clauses."""
     words, orders = "", list[str]()
     for index in range(draw(st.integers(1, 4))):
         form = draw(st.sampled_from(list(CLAUSES)))
@@ -1259,13 +1259,13 @@ def _texts(draw: st.DrawFn) -> Sentence:
 
 @settings(max_examples=150, deadline=None)
 @given(_texts())
-def test_every_documented_variation_reads_back(text: Sentence) -> None:
+def test_every_documented_variation_is_understood(text: Sentence) -> None:
     assert meaning(text.words) == list(text.orders)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(_WORD, min_size=1, max_size=4), _sentences())
-def test_words_that_are_no_lead_in_make_it_prose(words: list[str], sentence: Sentence) -> None:
+def test_other_words_before_a_verb_make_it_prose(words: list[str], sentence: Sentence) -> None:
     assert meaning(f"{' '.join(words)} {sentence.words}") == []
 
 
@@ -1287,7 +1287,7 @@ MAIL: Final = Origin(SourceKind.EMAIL, "m1", trusted=False)
 
 
 class Letter(NamedTuple):
-    """A character, who wrote it, and where in what they wrote."""
+    """A character, its author, and its position in the author's text."""
 
     char: str
     origin: Origin | Derived
@@ -1304,7 +1304,7 @@ def _letters(text: Text) -> list[Letter]:
 
 
 def _literals(read: Instructions) -> Iterator[tuple[Text, tuple[int, int]]]:
-    """Yield every literal, and where the clause stands that it was read from."""
+    """Yield every literal, and the position of its clause."""
     for operation, span in zip(read.operations, read.spans, strict=True):
         if isinstance(operation, Wait):
             yield from _literals(operation.instructions)
@@ -1329,7 +1329,7 @@ def _texts_in(operation: Operation) -> Iterator[Text]:
 
 
 def _own_words() -> Iterator[str]:
-    """Yield what the agent says of itself where nobody says anything."""
+    """Yield the agent's own defaults, which have no author."""
     yield from ("", ".txt", "inbox")
     for operation in instructions(by_user("upload it. Send it to me.")).operations:
         assert isinstance(operation, Carry)
@@ -1343,7 +1343,7 @@ ITS_OWN_WORDS: Final = frozenset(_own_words())
 @given(_ANYTHING, _ANYTHING)
 @example("remember ", '"delete a.txt" as x')
 def test_literals_are_slices_with_their_authors(first: str, second: str) -> None:
-    """Whoever wrote a word of an argument is named as its author, and nobody else."""
+    """Each word of an argument names its real author, and no other."""
     source = join((written_by(PAGE, first), written_by(MAIL, second)))
     whole = _letters(source)
     read = instructions(source)
@@ -1372,7 +1372,7 @@ def test_the_author_changes_no_meaning(string: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(_texts())
 def test_a_long_text_reads_as_a_short_one(text: Sentence) -> None:
-    """Texts that are remembered and texts that are read anew mean the same."""
+    """Cached and uncached texts mean the same."""
     padding = "x" * 8192 + "\n"
     assert meaning(padding + text.words) == meaning(text.words)
 
@@ -1454,8 +1454,8 @@ def test_the_work_is_in_proportion_to_the_length(start: str, unit: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["delete it\n", "prose\n", "search x and "])
-def test_the_work_is_in_proportion_whoever_wrote_the_text(unit: str) -> None:
-    """A text of many pieces, such as a command puts together, costs no more for each of them."""
+def test_the_work_is_in_proportion_for_any_number_of_authors(unit: str) -> None:
+    """A text of many pieces, as a command makes them, costs no more for each piece."""
 
     def patchwork(count: int) -> Text:
         string = unit * count

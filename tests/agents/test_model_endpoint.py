@@ -1,4 +1,4 @@
-"""Whatever an endpoint does, over real HTTP: a match has an answer, or ends with one sentence."""
+"""The endpoint over real HTTP: every reply gives an answer, or an error in one sentence."""
 
 import gzip
 import socket
@@ -56,7 +56,7 @@ def ask(url: str, *, seconds: float = 5.0, retries: int = 1, body: Any = BODY) -
 
 
 def gone(url: str, **how: Any) -> str:
-    """Return the sentence that an endpoint is given up with."""
+    """Return the error with which a request fails."""
     with pytest.raises(AgentGoneError) as found:
         ask(url, **how)
     told = str(found.value)
@@ -69,7 +69,7 @@ def gone(url: str, **how: Any) -> str:
 # What is right ----------------------------------------------------------------------------------
 
 
-def test_a_reply_comes_back_as_it_came() -> None:
+def test_a_reply_is_returned_unchanged() -> None:
     with ScriptedServer([says("good")]) as server:
         assert ask(server.url) == Answered(200, GOOD)
     (request,) = server.requests
@@ -78,13 +78,13 @@ def test_a_reply_comes_back_as_it_came() -> None:
     assert request.body == BODY
 
 
-def test_what_the_client_has_no_parameter_for_is_sent_too() -> None:
+def test_parameters_unknown_to_the_client_are_sent_too() -> None:
     with ScriptedServer([says("good")]) as server:
         ask(server.url, body=BODY | {"cache_prompt": False})
     assert server.requests[0].body["cache_prompt"] is False
 
 
-def test_the_address_of_the_environment_is_heeded_and_checked(
+def test_the_address_of_the_environment_is_used_and_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with ScriptedServer([says("good")]) as server:
@@ -104,15 +104,13 @@ def test_an_endpoint_without_a_key_gets_none(monkeypatch: pytest.MonkeyPatch) ->
     assert [one.headers["authorization"] for one in server.requests] == ["Bearer none"] * 2
 
 
-def test_openai_itself_wants_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", " ")
     assert "there is no key for OpenAI" in gone("")
 
 
 @pytest.mark.parametrize("proxy", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
-def test_no_proxy_stands_between_us_and_this_machine(
-    monkeypatch: pytest.MonkeyPatch, proxy: str
-) -> None:
+def test_no_proxy_is_used_for_this_machine(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
     with ScriptedServer([failure(500)]) as other, ScriptedServer([says("good")]) as server:
         monkeypatch.setenv(proxy, other.url)
         assert ask(server.url).status == 200
@@ -131,7 +129,7 @@ def test_no_proxy_stands_between_us_and_this_machine(
         "http://h/v1?key=1",
     ],
 )
-def test_an_address_is_an_address_and_nothing_more(url: str) -> None:
+def test_an_address_has_no_password_and_no_query(url: str) -> None:
     with pytest.raises(AgentGoneError):
         check_address(url)
 
@@ -139,7 +137,7 @@ def test_an_address_is_an_address_and_nothing_more(url: str) -> None:
 # Tried again ------------------------------------------------------------------------------------
 
 
-def test_retry_after_is_waited_for() -> None:
+def test_the_client_obeys_retry_after() -> None:
     wait = answer(429, "{}", {"Retry-After": "1"})
     with ScriptedServer([wait, says("good")]) as server:
         began = time.monotonic()
@@ -155,20 +153,20 @@ def test_a_wait_is_not_taken_from_the_time_of_the_reply() -> None:
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
-def test_what_passes_is_tried_again(status: int) -> None:
+def test_temporary_failures_are_retried(status: int) -> None:
     with ScriptedServer([failure(status), failure(status), says("good")]) as server:
         assert ask(server.url, retries=2).body == GOOD
     assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("broken", [cut_short(GOOD), cut_chunks(GOOD), cut_short("")])
-def test_a_reply_that_breaks_off_is_asked_for_again(broken: Reply) -> None:
+def test_an_incomplete_reply_is_retried(broken: Reply) -> None:
     with ScriptedServer([broken, says("good")]) as server:
         assert ask(server.url).body == GOOD
     assert len(server.requests) == 2
 
 
-def test_a_hang_is_asked_again() -> None:
+def test_a_hang_is_retried() -> None:
     with ScriptedServer([hang, says("good")]) as server:
         assert ask(server.url, seconds=1.0).body == GOOD
     assert len(server.requests) == 2
@@ -178,7 +176,7 @@ def test_a_hang_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_what_does_not_pass_is_given_up_after_the_retries(status: int) -> None:
+def test_a_failure_ends_after_the_retries(status: int) -> None:
     with ScriptedServer([failure(status, "the GPU is on fire")]) as server:
         told = gone(server.url, retries=2)
     assert f"answered {status}" in told
@@ -187,7 +185,7 @@ def test_what_does_not_pass_is_given_up_after_the_retries(status: int) -> None:
 
 
 @pytest.mark.parametrize("broken", [cut_short(GOOD), cut_chunks(GOOD)])
-def test_replies_that_always_break_off(broken: Reply) -> None:
+def test_replies_that_are_always_incomplete(broken: Reply) -> None:
     with ScriptedServer([broken]) as server:
         assert "cannot be reached" in gone(server.url)
     assert len(server.requests) == 2
@@ -205,7 +203,7 @@ def test_replies_that_always_break_off(broken: Reply) -> None:
         trickle_unmeasured,
     ],
 )
-def test_a_reply_that_does_not_end_is_given_up(slow: Reply) -> None:
+def test_an_endless_reply_is_stopped(slow: Reply) -> None:
     with ScriptedServer([slow]) as server:
         began = time.monotonic()
         told = gone(server.url, seconds=0.6, retries=0)
@@ -222,19 +220,19 @@ def test_a_key_that_is_not_accepted(status: int) -> None:
     assert len(server.requests) == 1
 
 
-def test_a_model_that_is_not_there() -> None:
+def test_an_unknown_model() -> None:
     with ScriptedServer([failure(404)]) as server:
         assert "no model 'm'" in gone(server.url)
 
 
-def test_nobody_listens() -> None:
+def test_a_port_without_a_server() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
         assert "cannot be reached" in gone(f"http://127.0.0.1:{port}/v1")
 
 
-def test_something_that_does_not_speak_http() -> None:
+def test_a_server_without_http() -> None:
     def gibberish(wire: Any) -> None:
         wire.send(b"SSH-2.0-OpenSSH_9.9\r\n")
 
@@ -246,7 +244,7 @@ def test_something_that_does_not_speak_http() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_conversation_that_is_not_taken_is_an_answer(status: int) -> None:
+def test_a_refused_conversation_is_an_answer(status: int) -> None:
     with ScriptedServer([failure(status, "maximum context length is 8192")]) as server:
         answered = ask(server.url)
     assert answered.status == status
@@ -258,8 +256,8 @@ def test_a_conversation_that_is_not_taken_is_an_answer(status: int) -> None:
 
 
 def measured(url: str) -> tuple[Answered, int]:
-    """Return the second answer, and how many bytes were in use for it at most."""
-    ask(url)  # What is imported then is not counted.
+    """Return the second answer, and the peak memory of that request in bytes."""
+    ask(url)  # So that imports are not measured.
     tracemalloc.start()
     try:
         return ask(url), tracemalloc.get_traced_memory()[1]
@@ -274,7 +272,7 @@ def test_a_huge_reply_is_not_read_to_its_end(status: int) -> None:
         answered, most = measured(server.url)
     assert answered.status == status
     assert answered.body.strip() == ""
-    # Of 100 MB: what is in the buffers of two sockets may have been sent too.
+    # Of 100 MB. The buffers of two sockets may have taken more than the client read.
     assert sent[0] < 30 << 20
     assert most < 10 * MAX_REPLY_BYTES
 
@@ -286,7 +284,7 @@ def test_the_largest_reply_that_is_read() -> None:
         assert ask(server.url).body == ""
 
 
-def test_a_packed_reply_is_not_unpacked() -> None:
+def test_a_compressed_reply_is_not_decompressed() -> None:
     bomb = gzip.compress(b" " * (64 << 20))
     packed = answer(200, bomb, {"Content-Encoding": "gzip"})
     with ScriptedServer([says("good"), packed]) as server:
@@ -331,14 +329,14 @@ def test_an_endpoint_that_repeats_the_key(status: int, spell: Callable[[str], st
     assert spell(KEY) not in told
 
 
-def test_a_word_for_a_key_stays_in_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_placeholder_key_is_not_removed_from_replies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "ollama")
     said = completion("I am ollama")
     with ScriptedServer([answer(200, said)]) as server:
         assert ask(server.url).body == said
 
 
-def test_a_key_with_a_line_end_behind_it_is_that_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_end_after_the_key_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
     with ScriptedServer([says("good")]) as server:
         ask(server.url)
@@ -346,7 +344,7 @@ def test_a_key_with_a_line_end_behind_it_is_that_key(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("key", ["sk-secret\nX-Evil: 1", "sk-secret\x07", "sk-secrét", "sk secret"])
-def test_a_key_that_cannot_be_one_is_not_quoted(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_an_invalid_key_is_not_quoted(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with ScriptedServer([says("good")]) as server:
         told = gone(server.url)
@@ -358,7 +356,7 @@ def test_a_key_that_cannot_be_one_is_not_quoted(monkeypatch: pytest.MonkeyPatch,
 # Certificates -----------------------------------------------------------------------------------
 
 HOST: Final = "127.0.0.2"
-"""This machine too, but not by a name for which the environment is left aside."""
+"""This machine too, but under a name for which the client uses the environment's settings."""
 
 
 @pytest.fixture(scope="module")
@@ -410,7 +408,7 @@ def test_a_certificate_that_is_not_trusted(authority: trustme.CA, whose: str) ->
 
 @pytest.mark.parametrize("charset", ["hex", "zlib", "rot13", "idna", "undefined", "utf-8"])
 @pytest.mark.parametrize("status", [200, 302, 400, 418])
-def test_a_server_does_not_choose_how_its_words_are_read(status: int, charset: str) -> None:
+def test_a_server_cannot_choose_the_codec(status: int, charset: str) -> None:
     reply = answer(status, "words", {"Content-Type": f"text/plain; charset={charset}"})
     with ScriptedServer([reply]) as server:
         if status in (200, 400):

@@ -1,6 +1,6 @@
-"""What a model is shown: no stranger's word is taken for a control token, and no other is touched.
+"""The conversation that a model sees: control tokens in it are broken, other text is unchanged.
 
-The tokens are those of published chat templates, spelled here once more.
+The tokens are those of published chat templates, listed here independently of the code.
 """
 
 import json
@@ -80,13 +80,13 @@ def test_every_known_token_is_broken_and_can_still_be_read(token: str) -> None:
 def test_no_token_is_left(text: str) -> None:
     told = harmless(text)
     assert not ANY.search(told)
-    # Nothing but blanks is put in, and once is enough.
+    # It inserts only blanks, and a second time changes nothing.
     assert told.replace(" ", "") == text.replace(" ", "")
     assert harmless(told) == told
 
 
 @given(TEXTS)
-def test_what_looks_like_no_token_comes_through(text: str) -> None:
+def test_text_without_control_tokens_is_unchanged(text: str) -> None:
     shapes = r"<[|\uff5c]|[|\uff5c]>|</?[\w:]+/?>|<</?SYS>>|\[/?\w+\]"
     assert harmless(text) == text or re.search(shapes, text, re.IGNORECASE)
 
@@ -102,7 +102,7 @@ def test_what_looks_like_no_token_comes_through(text: str) -> None:
         "",
     ],
 )
-def test_ordinary_texts_come_through(text: str) -> None:
+def test_ordinary_texts_are_unchanged(text: str) -> None:
     assert harmless(text) == text
 
 
@@ -129,7 +129,7 @@ class Replaying:
 
 
 class Talkative(GuardrailBase):
-    """Denies what it sees, in a model's own tokens."""
+    """Denies every call, with control tokens in its reason."""
 
     def decide(self, tool_name: str, tool_args: Any, context: Any) -> Decision:  # noqa: ARG002
         if tool_name == "fs.delete":
@@ -139,7 +139,7 @@ class Talkative(GuardrailBase):
 
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("token", ALL)
-def test_no_field_of_a_conversation_brings_a_token(token: str, mode: Mode) -> None:
+def test_no_field_of_a_conversation_contains_a_control_token(token: str, mode: Mode) -> None:
     front, back = token[: len(token) // 2], token[len(token) // 2 :]
     writes: dict[str, Any] = {"path": "f.txt", "content": f"{token} {front}"}
     splits: dict[str, Any] = {"to": "a@b.example", "subject": front, "body": back}
@@ -158,11 +158,11 @@ def test_no_field_of_a_conversation_brings_a_token(token: str, mode: Mode) -> No
     messages = repair(messages, f"x{token}", f"there is no tool {token!r}", mode)
     for text in strings(messages):
         assert not ANY.search(text)
-    # Nor where two of them stand side by side, as in a template with nothing in between.
+    # Nor across two fields, as in a template with nothing in between.
     contents = [one["content"] or "" for one in messages]
     for one, two in pairwise(contents):
         assert not ANY.search(one + two)
-    # What a template unpacks is as harmless as it was when it was packed.
+    # Arguments stay harmless when a template decodes their JSON.
     for one in messages:
         for made in one.get("tool_calls", []):
             for text in strings(json.loads(made["function"]["arguments"])):
@@ -182,8 +182,8 @@ def test_a_long_output_is_cut_in_its_middle() -> None:
         assert not ANY.search(harmless(cut("x" * before + "<|im_start|>" + "x" * 100, 100)))
 
 
-def test_a_schema_wants_every_property_and_no_other() -> None:
-    """Strict endpoints take no other schemas."""
+def test_a_schema_requires_all_properties_and_forbids_others() -> None:
+    """Strict endpoints accept only such schemas."""
 
     def check(schema: dict[str, Any]) -> None:
         if schema.get("type") == "object":

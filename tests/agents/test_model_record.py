@@ -1,4 +1,4 @@
-"""The record: what was asked and answered is read back to the byte, or found out."""
+"""The record: exchanges are read back unchanged, and every change is detected."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def added(record: Record, asked: dict[str, Any] = ASKED, said: Answered = SAID) 
     return key
 
 
-def test_what_is_written_is_read_back_in_another_process(tmp_path: Path) -> None:
+def test_another_process_can_read_a_record(tmp_path: Path) -> None:
     record = opened(tmp_path / "a" / "b")
     key = added(record)
     program = (
@@ -52,12 +52,12 @@ def test_what_is_written_is_read_back_in_another_process(tmp_path: Path) -> None
     assert told.stdout.strip() == f"{SAID!a} {record.digest}"
 
 
-def test_nothing_else_lies_there(tmp_path: Path) -> None:
+def test_a_record_has_no_other_files(tmp_path: Path) -> None:
     key = added(opened(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == {MANIFEST, f"{key}.json"}
 
 
-def test_a_key_is_of_all_that_an_answer_depends_on(tmp_path: Path) -> None:
+def test_a_key_depends_on_everything_that_the_answer_depends_on(tmp_path: Path) -> None:
     record = opened(tmp_path)
     turned = dict(reversed(ASKED.items()))
     assert record.key(SCOPE, turned) == record.key(SCOPE, ASKED)
@@ -73,7 +73,7 @@ def test_a_key_is_of_all_that_an_answer_depends_on(tmp_path: Path) -> None:
 
 
 def changes(data: bytes) -> list[bytes]:
-    """Return every file that differs in one byte, in two ways, and a few others."""
+    """Return the file with each byte changed in two ways, and a few other variants."""
     flipped = [
         data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :]
         for at in range(len(data))
@@ -82,7 +82,7 @@ def changes(data: bytes) -> list[bytes]:
     return [*flipped, b"", b"{}", b"[" * 10_000, data[:-1], data + b" ", b" " + data, data * 2]
 
 
-def test_any_changed_byte_of_an_exchange_is_found_out(tmp_path: Path) -> None:
+def test_any_changed_byte_of_an_exchange_is_detected(tmp_path: Path) -> None:
     key = added(opened(tmp_path))
     path = tmp_path / f"{key}.json"
     for changed in changes(path.read_bytes()):
@@ -91,7 +91,7 @@ def test_any_changed_byte_of_an_exchange_is_found_out(tmp_path: Path) -> None:
             opened(tmp_path).find(key)
 
 
-def test_any_changed_byte_of_the_manifest_is_found_out(tmp_path: Path) -> None:
+def test_any_changed_byte_of_the_manifest_is_detected(tmp_path: Path) -> None:
     key = added(opened(tmp_path))
     path = tmp_path / MANIFEST
     for changed in changes(path.read_bytes()):
@@ -99,11 +99,11 @@ def test_any_changed_byte_of_the_manifest_is_found_out(tmp_path: Path) -> None:
         with pytest.raises(AgentGoneError):
             opened(tmp_path)
         with pytest.raises(AgentGoneError):
-            # Even by one who believes what stands there.
+            # A closed record takes its identity from this file.
             Record(tmp_path, closed=True).find(key)
 
 
-def test_an_exchange_under_another_name_is_found_out(tmp_path: Path) -> None:
+def test_an_exchange_under_another_name_is_detected(tmp_path: Path) -> None:
     record = opened(tmp_path)
     one, two = added(record), added(record, ASKED | {"seed": 1}, Answered(200, "other"))
     (tmp_path / f"{one}.json").replace(tmp_path / f"{two}.json")
@@ -127,7 +127,7 @@ def test_a_file_of_another_version_is_not_read(tmp_path: Path) -> None:
         Identity("local", "m", "server 1"),
     ],
 )
-def test_a_record_is_not_gone_on_with_by_another(tmp_path: Path, other: Identity) -> None:
+def test_another_model_cannot_continue_a_record(tmp_path: Path, other: Identity) -> None:
     key = added(opened(tmp_path))
     with pytest.raises(AgentGoneError, match="begun with m"):
         opened(tmp_path, who=other)
@@ -139,7 +139,7 @@ class Forbidden:
         raise AssertionError(f"asked {body}")
 
 
-def test_a_closed_record_never_asks(tmp_path: Path) -> None:
+def test_a_closed_record_sends_no_request(tmp_path: Path) -> None:
     opened(tmp_path)
     record = opened(tmp_path, closed=True)
     model = Model("m", RULES, record, endpoint=Forbidden())
@@ -150,7 +150,7 @@ def test_a_closed_record_never_asks(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [MANIFEST]
 
 
-def test_a_closed_record_that_nobody_began(tmp_path: Path) -> None:
+def test_a_closed_record_without_a_manifest(tmp_path: Path) -> None:
     with pytest.raises(AgentGoneError, match="nobody"):
         opened(tmp_path / "none", closed=True)
     assert not (tmp_path / "none").exists()
@@ -166,7 +166,7 @@ def test_two_records_in_one_tree_do_not_mix(tmp_path: Path) -> None:
     assert outer.digest != inner.digest
 
 
-def test_a_digest_is_of_what_was_used_in_whatever_order(tmp_path: Path) -> None:
+def test_a_digest_covers_the_used_exchanges_in_any_order(tmp_path: Path) -> None:
     first = opened(tmp_path)
     keys = [added(first, ASKED | {"seed": seed}) for seed in range(5)]
     again = opened(tmp_path, closed=True)

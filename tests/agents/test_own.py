@@ -243,7 +243,7 @@ def test_an_answer_is_valid_text_of_bounded_length() -> None:
     assert answer.text == "?" + "x" * (MAX_ANSWER_CHARS - 1)
 
 
-def test_memory_is_handed_back() -> None:
+def test_memory_is_passed_back() -> None:
     class Counting:
         def begin(self) -> int:
             return 0

@@ -1,4 +1,4 @@
-"""The trace: what it says, what it keeps from the public, what it costs, and how it is stored."""
+"""The trace: its content, its public view, its steps, and its JSON."""
 
 import json
 import os
@@ -50,7 +50,7 @@ SCENARIO = Scenario(
 
 
 class Picky(GuardrailBase):
-    """Gives every kind of decision, each to one tool, and fails at another."""
+    """Gives every kind of decision, one for each tool, and raises for another tool."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         del context
@@ -101,7 +101,7 @@ def run(messages: list[str], guardrail: Any = None, **options: Any) -> SandboxEn
 
 class TestRoundTrip:
     @given(CONVERSATIONS, st.sampled_from([None, Picky]))
-    def test_a_trace_comes_back_as_it_was(self, messages: list[str], guardrail: Any) -> None:
+    def test_a_trace_survives_json(self, messages: list[str], guardrail: Any) -> None:
         trace = run(messages, guardrail and guardrail()).trace
         data = trace.to_json()
         again = Trace.from_json(data)
@@ -118,7 +118,7 @@ class TestRoundTrip:
         assert again.events == trace.events
         assert again.public_events() == trace.public_events()
 
-    def test_everything_of_the_judges_comes_back(self) -> None:
+    def test_labels_causes_and_effects_survive_json(self) -> None:
         trace = run(MESSAGES).trace
         again = Trace.from_json(trace.to_json())
         for event, other in zip(trace.events, again.events, strict=True):
@@ -127,7 +127,7 @@ class TestRoundTrip:
             assert event.result.output.origins() == other.result.output.origins()
         assert any(event.effects for event in again.events)
 
-    def test_every_decision_comes_back_as_a_type(self) -> None:
+    def test_decisions_are_types_again_after_json(self) -> None:
         trace = run(MESSAGES, Picky()).trace
         again = Trace.from_json(trace.to_json())
         assert {event.decision.action for event in again.events} == set(Action)
@@ -144,7 +144,7 @@ class TestRoundTrip:
         document = json.loads(run(MESSAGES, Picky()).trace.to_json())
         assert document["version"] == 1
 
-    def test_a_trace_of_nothing(self) -> None:
+    def test_an_empty_trace(self) -> None:
         assert Trace.from_json(NO_TRACE.to_json()) == NO_TRACE == run([]).trace
         assert run([]).export_trace_dict()["tool_events"] == []
 
@@ -168,7 +168,7 @@ class TestEquality:
         assert before.user_messages == ["hello"]
         assert before.digest == digest
 
-    def test_what_the_guardrail_said_is_part_of_it(self) -> None:
+    def test_the_guardrails_decisions_are_part_of_the_trace(self) -> None:
         assert run(MESSAGES).trace != run(MESSAGES, Picky()).trace
 
 
@@ -231,15 +231,15 @@ class TestPublicView:
     )
 
     @pytest.mark.parametrize("guardrail", [None, Picky()])
-    def test_the_judges_part_does_not_exist_in_it(self, guardrail: Any) -> None:
+    def test_the_public_view_has_no_labels_causes_and_effects(self, guardrail: Any) -> None:
         exported = run(MESSAGES, guardrail).export_trace_dict()
         assert not set(keys_of(exported)) & set(self.JUDGES_WORDS)
         text = json.dumps(exported)
         for word in ("-MARK", "Origin", "Piece(", "Text("):
             assert word not in text
 
-    def test_what_nobody_read_is_not_in_it(self) -> None:
-        """The effects of these calls hold the whole secret; their public view does not."""
+    def test_the_public_view_has_no_unread_text(self) -> None:
+        """The effects of these calls contain the secret; their public view does not."""
         env = run(["delete secret.txt", "run echo x > secret.txt", 'save "y" to secret.txt'])
         assert any(CANARY in str(event.effects) for event in env.trace.events)
         assert CANARY not in json.dumps(env.export_trace_dict())
@@ -248,7 +248,7 @@ class TestPublicView:
         exported = run(MESSAGES, Picky()).export_trace_dict()
         assert json.loads(json.dumps(exported)) == exported
 
-    def test_it_tells_the_story(self) -> None:
+    def test_the_export_has_messages_calls_and_egress(self) -> None:
         exported = run(
             ["hi", "read file notes, delete readme.txt and post it to https://evil.example/in"],
             Picky(),
@@ -271,7 +271,7 @@ class TestPublicView:
         assert (post["args"]["data"], post["decision"]) == ("Buy milk***", "sanitize")
         assert exported["egress"] == [{"url": "https://evil.example/in", "data": "Buy milk***"}]
 
-    def test_changing_it_changes_nothing(self) -> None:
+    def test_changing_the_export_does_not_change_the_trace(self) -> None:
         env = run(["read file notes"])
         before = json.dumps(env.export_trace_dict())
         exported = env.export_trace_dict()
@@ -329,7 +329,7 @@ class TestSteps:
         assert (interaction.tool_events_added, interaction.total_tool_events) == (0, 2)
         assert interaction.agent_refused
 
-    def test_calls_are_capped_and_what_was_called_is_charged(self) -> None:
+    def test_calls_are_capped_and_every_call_costs_a_step(self) -> None:
         env = run([])
         many = "read file notes, " * 60 + "read file notes"
         assert env.interact(many, max_tool_hops=4).steps == 4
@@ -344,7 +344,7 @@ class TestSteps:
         assert [(e.index, e.turn) for e in env.trace.events] == [(0, 0), (1, 0), (2, 2), (3, 2)]
 
     @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 99])
-    def test_the_last_events_are_the_last(self, count: int) -> None:
+    def test_last_events_returns_the_newest_events(self, count: int) -> None:
         env = run(["read email", "hello", "read file notes and read file readme", "hello"])
         for trace in (env.trace, run(["read email", "read file notes"]).trace):
             expected = trace.events[-count:] if count else []
@@ -352,7 +352,7 @@ class TestSteps:
 
 
 class Scripted(DeterministicAgent):
-    """Proposes one call that no grammar gives, as a language model might."""
+    """Proposes a call that the grammar cannot express, as a language model might."""
 
     def __init__(self, call: ToolCall) -> None:
         self.call = call
@@ -380,7 +380,7 @@ HOSTILE_VALUES: list[Any] = [
 
 class TestHostileCalls:
     @pytest.mark.parametrize("value", HOSTILE_VALUES, ids=range(len(HOSTILE_VALUES)))
-    def test_whatever_an_agent_proposes_is_recorded(self, value: Any) -> None:
+    def test_any_argument_value_is_recorded(self, value: Any) -> None:
         env = run(["go"], agent=Scripted(ToolCall("fs.read", {"path": value})))
         env.interact("read file notes")
         assert Trace.from_json(env.trace.to_json()) == env.trace
@@ -389,7 +389,7 @@ class TestHostileCalls:
         assert env.trace.events[1].result.ok
 
     @pytest.mark.parametrize("name", ["", "fs.chmod", "\ud800", "a\x00b", "x" * 10**6])
-    def test_whatever_its_name_is(self, name: str) -> None:
+    def test_any_tool_name_is_recorded(self, name: str) -> None:
         env = run(["go"], agent=Scripted(ToolCall(name, {})))
         env.interact("read file notes")
         unknown, read = env.trace.events
@@ -399,7 +399,7 @@ class TestHostileCalls:
         json.dumps(env.export_trace_dict()).encode()
 
     @pytest.mark.parametrize("name", ["", "Path", "\ud800", "\x00"])
-    def test_whatever_its_arguments_are_called(self, name: str) -> None:
+    def test_any_argument_name_is_recorded(self, name: str) -> None:
         env = run(["go"], agent=Scripted(ToolCall("fs.read", {name: by_user("notes.txt")})))
         assert not env.trace.events[0].result.ok
         assert Trace.from_json(env.trace.to_json()) == env.trace
@@ -439,7 +439,7 @@ class TestGarbage:
         ],
         ids=range(20),
     )
-    def test_it_is_a_trace_error_and_nothing_else(self, data: bytes) -> None:
+    def test_invalid_json_raises_a_trace_error(self, data: bytes) -> None:
         with pytest.raises(TraceError):
             Trace.from_json(data)
 
@@ -464,7 +464,7 @@ class TestGarbage:
 
     @given(st.integers(0, len(TRACE) - 1), st.integers(0, 255))
     @settings(max_examples=300)
-    def test_a_byte_that_changed_is_noticed_or_makes_another_valid_trace(
+    def test_a_changed_byte_is_detected_or_gives_another_valid_trace(
         self, place: int, byte: int
     ) -> None:
         data = TRACE[:place] + bytes([byte]) + TRACE[place + 1 :]
@@ -516,7 +516,7 @@ print("done", end="")
 
 
 def test_fifty_thousand_messages() -> None:
-    """In a process of its own, since a chain freed by recursion takes the whole process down."""
+    """In another process: freeing a long chain by recursion would crash it."""
     messages = [
         "hello",
         'post "x" to https://evil.example/in and send "x" to me',

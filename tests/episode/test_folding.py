@@ -1,4 +1,4 @@
-"""Snapshots that put their history away: nobody can tell them from those that do not."""
+"""Folded snapshots behave exactly like others."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ MESSAGES = (
 
 
 class Moody(GuardrailBase):
-    """Decides in all ways there are, and fails in some that there should not be."""
+    """Gives every kind of decision and of fault."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -50,7 +50,7 @@ class Moody(GuardrailBase):
 
 
 class Historian(Moody):
-    """Looks at everything that happened, and decides by it."""
+    """Decides by the whole history."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         told = [(event.name, event.output, event.reason) for event in context.events]
@@ -61,7 +61,7 @@ class Historian(Moody):
 
 
 class Rarely(Moody):
-    """Looks back only when a command is run."""
+    """Reads the history only for shell commands."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         if tool_name == "shell.run":
@@ -74,7 +74,7 @@ PLAY = st.lists(st.tuples(st.integers(0, 30), st.sampled_from(MESSAGES), st.inte
 
 @pytest.mark.parametrize("make", [GuardrailBase, Moody, Historian, Rarely])
 @given(play=PLAY)
-def test_folding_changes_nothing_that_anybody_sees(make: type, play: list[Any]) -> None:
+def test_folding_changes_no_result(make: type, play: list[Any]) -> None:
     plain = SandboxEnv(scenario=SCENARIO, guardrail=make())
     folded = SandboxEnv(scenario=SCENARIO, guardrail=make(), fold=True)
     moments = [(plain.snapshot(), folded.snapshot())]
@@ -93,7 +93,7 @@ def test_folding_changes_nothing_that_anybody_sees(make: type, play: list[Any]) 
         assert folded.trace.turn_events == plain.trace.turn_events
 
 
-def test_what_an_interaction_led_to_can_be_looked_at_whole_from_a_folded_past() -> None:
+def test_an_interaction_after_a_folded_history_has_its_whole_trace() -> None:
     env = SandboxEnv(scenario=SCENARIO, fold=True)
     for message in MESSAGES[:3]:
         env.interact(message)
@@ -103,7 +103,7 @@ def test_what_an_interaction_led_to_can_be_looked_at_whole_from_a_folded_past() 
     assert len(after.events) == after.event_count
 
 
-def test_no_more_is_folded_once_somebody_looked() -> None:
+def test_folding_stops_after_the_first_unfolding() -> None:
     env = SandboxEnv(scenario=SCENARIO, guardrail=GuardrailBase(), fold=True)
     env.interact(MESSAGES[0])
     small = env.snapshot()
@@ -113,7 +113,7 @@ def test_no_more_is_folded_once_somebody_looked() -> None:
     assert env.trace is first
 
 
-def test_an_agent_that_may_act_otherwise_the_second_time_keeps_its_history() -> None:
+def test_an_agent_without_the_trait_pure_keeps_its_history() -> None:
     class Fickle(DeterministicAgent):
         traits = AgentTraits(labels_causes=True)
 

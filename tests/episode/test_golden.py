@@ -1,6 +1,6 @@
-"""Golden traces: the same messages in the same small world give the same bytes as ever.
+"""Golden traces: the same messages in the same small world give the same bytes in every version.
 
-A trace changes only on purpose. Then look at the difference, and write the new ones with
+If a trace must change, look at the difference and write the new traces with
 `python tests/episode/test_golden.py`.
 """
 
@@ -40,7 +40,7 @@ def play(game: str) -> Trace:
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_trace_is_as_ever(game: str) -> None:
+def test_trace_equals_the_golden_one(game: str) -> None:
     kept = (GOLDEN / f"{game}.json").read_bytes()
     assert json.loads(play(game).to_json()) == json.loads(kept)
     assert Trace.from_json(kept) == play(game)

@@ -80,7 +80,7 @@ def last_event(env: SandboxEnv) -> Event:
 
 
 class OnTool(GuardrailBase):
-    """Does as it is told with one tool, and allows all others."""
+    """Calls a function for one tool, and allows all others."""
 
     def __init__(self, behave: Callable[[dict[str, Any]], Any], tool: str = "fs.delete") -> None:
         self.behave = behave
@@ -92,7 +92,7 @@ class OnTool(GuardrailBase):
 
 
 def stopped(behave: Callable[[dict[str, Any]], Any]) -> Event:
-    """Let a guardrail stop a deletion; return the event when the episode is none the worse."""
+    """Let a guardrail deny a deletion, check that nothing changed, and return the event."""
     env = start(OnTool(behave))
     env.interact(READ)
     world = env.episode.world
@@ -133,7 +133,7 @@ class TestDecisions:
         assert event.result.error is ToolError.DENIED
         assert event.decision == Decision.deny("keep it")
 
-    def test_confirm_is_answered_no(self) -> None:
+    def test_confirm_counts_as_no(self) -> None:
         event = stopped(lambda _: Decision.confirm("sure?"))
         assert event.result.error is ToolError.NOT_CONFIRMED
         assert event.decision == Decision.confirm("sure?")
@@ -144,7 +144,7 @@ class TestDecisions:
         (event,) = env.export_trace_dict()["tool_events"]
         assert (event["decision"], event["reason"]) == ("deny", "keep it")
 
-    def test_a_fault_cannot_be_claimed(self) -> None:
+    def test_a_guardrail_cannot_claim_a_fault(self) -> None:
         event = stopped(lambda _: Decision(Action.DENY, "x", None, Fault.RAISED))
         assert event.result.error is ToolError.DENIED
         assert event.decision.fault is None
@@ -154,8 +154,8 @@ class TestDecisions:
         assert len(event.decision.reason) < 10_000
         event.decision.reason.encode()
 
-    def test_an_allow_with_arguments_of_its_own_leaves_nothing_of_them(self) -> None:
-        """The author could change them later, and with them what is written down."""
+    def test_an_allow_ignores_sanitized_arguments(self) -> None:
+        """The guardrail could change these arguments later, and the trace with them."""
         theirs: Any = {"path": object()}
         env = start(OnTool(lambda _: Decision(Action.ALLOW, "", theirs)))
         env.interact(DELETE)
@@ -174,7 +174,7 @@ class TestDecisions:
         assert [event.result.ok for event in events(env)] == [True, False]
 
     @pytest.mark.parametrize("guardrail", [GuardrailBase, object(), "allow", lambda: None])
-    def test_what_is_no_guardrail_is_refused_at_once(self, guardrail: Any) -> None:
+    def test_an_object_that_is_not_a_guardrail_is_refused_at_once(self, guardrail: Any) -> None:
         with pytest.raises(TypeError, match=r"`decide`|GuardrailBase\(\)"):
             start(guardrail)
 
@@ -325,7 +325,7 @@ class TestFaults:
         assert [event.result.error for event in events(env)] == ([ToolError.GUARDRAIL_ERROR] * 9)
         assert env.episode.world is SCENARIO.world
 
-    def test_one_that_cannot_be_called_so_is_refused_at_once(self) -> None:
+    def test_a_wrong_signature_is_refused_at_once(self) -> None:
         class Forgetful:
             @staticmethod
             def decide(tool_name: str, tool_args: dict[str, Any]) -> Decision:
@@ -335,7 +335,7 @@ class TestFaults:
             start(Forgetful())
 
     def test_it_may_catch_itself_and_go_on(self) -> None:
-        """State changed before the exception stays changed: it is the author's own."""
+        """State that changed before the exception stays changed."""
 
         class Counting(GuardrailBase):
             count = 0
@@ -356,7 +356,7 @@ class TestFaults:
 
 
 class Observing(GuardrailBase):
-    """Denies deletions, and treats what it is shown as it is told."""
+    """Denies deletions, and calls a function in `observe`."""
 
     def __init__(self, watch: Callable[[str, dict[str, Any], Result], object]) -> None:
         self.watch = watch
@@ -370,7 +370,7 @@ class Observing(GuardrailBase):
 
 
 class TestObserve:
-    def test_it_is_shown_what_ran_and_nothing_else(self) -> None:
+    def test_observe_sees_only_calls_that_ran(self) -> None:
         seen: list[Any] = []
         env = start(Observing(lambda *shown: seen.append(shown)))
         env.interact(f"{READ}, {DELETE} and read file none")
@@ -403,7 +403,7 @@ class TestObserve:
         assert read.decision == Decision.allow()
         assert Trace.from_json(env.trace.to_json()) == env.trace
 
-    def test_what_it_does_to_the_arguments_goes_nowhere(self) -> None:
+    def test_changes_to_the_arguments_have_no_effect(self) -> None:
         env = start(Observing(lambda _tool, args, _result: args.clear()))
         env.interact(READ)
         assert last_event(env).call.plain_args() == {"path": "notes.txt"}
@@ -423,7 +423,7 @@ def sanitizing(change: Callable[[dict[str, Any]], Any], tool: str = "http.post")
 
 
 def posted_by(change: Callable[[dict[str, Any]], Any]) -> tuple[Event, Posted]:
-    """Let a guardrail sanitize the post of a secret; return what went out."""
+    """Let a guardrail sanitize a post of the secret; return what was posted."""
     env = start(sanitizing(change))
     env.interact(LEAK)
     event = last_event(env)
@@ -440,14 +440,14 @@ class TestSanitize:
         assert event.decision == Decision(Action.SANITIZE, "less")
         assert event.call.plain_args()["data"] == f"password: {CANARY}\n"
 
-    def test_what_is_left_keeps_its_labels(self) -> None:
+    def test_the_kept_text_keeps_its_labels(self) -> None:
         _, posted = posted_by(lambda a: {**a, "data": a["data"].replace("99-X", "***")})
         start_at = posted.data.string.index("passw0rd-")
         assert posted.data.slice(start_at, start_at + 9).origins() == (SECRET,)
         assert SECRET not in posted.data.slice(0, start_at).origins()
 
     def test_a_removed_beginning_leaves_the_rest_its_labels(self) -> None:
-        """Though the letters of the secret occur in what was removed, too."""
+        """Even if the removed text contains letters of the secret."""
         _, posted = posted_by(
             lambda a: {**a, "data": a["data"].removeprefix("password: ").rstrip()}
         )
@@ -483,7 +483,7 @@ class TestSanitize:
         assert event.call.uses
         assert (event.ran.because, event.ran.uses) == (event.call.because, event.call.uses)
 
-    def test_it_counts_as_it_ran_for_those_who_look_on(self) -> None:
+    def test_the_public_view_shows_the_call_that_ran(self) -> None:
         env = start(sanitizing(lambda a: {**a, "data": "***"}))
         env.interact(LEAK)
         exported = env.export_trace_dict()
@@ -516,7 +516,7 @@ class TestSanitize:
     def test_anything_else_is_a_fault(self, change: Callable[[dict[str, Any]], Any]) -> None:
         faulty(lambda args: Decision.sanitize(change(args)), Fault.NOT_A_REDACTION)
 
-    def test_arguments_that_raise_when_they_are_looked_at(self) -> None:
+    def test_arguments_that_raise_when_they_are_read(self) -> None:
         class Touchy(str):
             __slots__ = ()
             __hash__ = str.__hash__
@@ -541,7 +541,7 @@ class TestSanitize:
             assert event.result.error is ToolError.GUARDRAIL_ERROR
             offers.pop(0)
 
-    def test_arguments_that_say_one_thing_and_are_another(self) -> None:
+    def test_arguments_with_deceiving_types(self) -> None:
         class Liar(str):
             __slots__ = ()
             __hash__ = str.__hash__
@@ -579,7 +579,7 @@ PIECES = st.lists(
 
 
 def characters(text: Text) -> list[tuple[str, Origin | Derived, int]]:
-    """Spell a text out, character by character with its label."""
+    """Return each character of a text with its label."""
     labels = [(p.origin, at) for p in text.pieces for at in range(p.start, p.stop)]
     return [(char, *label) for char, label in zip(text.string, labels, strict=True)]
 
@@ -596,14 +596,14 @@ def test_removing_any_characters_is_a_redaction_that_keeps_labels(
     content = less.args["content"]
     assert isinstance(content, Text)
     assert content.string == left
-    # Each character left is one of the original's, in the original's order.
+    # Each kept character comes from the original, in order.
     original = iter(characters(text))
     assert all(character in original for character in characters(content))
     assert (less.because, less.uses) == ((), (3,))
 
 
 @given(st.text("ab", max_size=6), st.text("abc*", max_size=8))
-def test_what_was_not_in_the_text_is_never_a_redaction(original: str, new: str) -> None:
+def test_new_text_is_never_a_redaction(original: str, new: str) -> None:
     try:
         redact(ToolCall("fs.write", {"content": by_user(original)}), {"content": new})
     except NotARedactionError:
@@ -629,7 +629,7 @@ def test_any_masking_of_any_mail_is_a_redaction(words: str, mark: str) -> None:
 
 
 class Asking(GuardrailBase):
-    """Lets somebody outside look at the context of every call."""
+    """Passes the context of every call to a function."""
 
     def __init__(self, look: Callable[[str, Context], object]) -> None:
         self.look = look
@@ -691,7 +691,7 @@ class TestContext:
 
         self.look(look)
 
-    def test_what_is_not_in_it(self) -> None:
+    def test_other_keys_are_missing(self) -> None:
         def look(_tool: str, context: Context) -> None:
             for name in ("provenance", "labels", "_trace", "keys", "Seed", "", 5, None):
                 key: Any = name
@@ -753,7 +753,7 @@ class TestContext:
         sources = ["web", "email", "email", "file", "tool", "file"]
         assert seen == [(sources[:n][-5:], tools[:n][-5:]) for n in range(7)]
 
-    def test_it_knows_what_the_tool_does_and_how_far_it_reaches(self) -> None:
+    def test_it_knows_the_side_effect_and_the_scope_of_the_tool(self) -> None:
         seen: dict[str, tuple[str, str]] = {}
         self.look(
             lambda tool, context: seen.update({tool: (context.side_effect, context.scope)}),
@@ -825,7 +825,7 @@ class Tally:
 
 
 class Node:
-    """Has no `__eq__`, and other objects below it."""
+    """Has no `__eq__`, and refers to other objects."""
 
     def __init__(self, depth: int) -> None:
         self.values = [depth]
@@ -952,11 +952,11 @@ KINDS = {
 
 
 INCOMPARABLE = ("lambdas", "local-object", "local-class")
-"""Made of functions and classes that are made anew in each replay: nobody can call them equal."""
+"""State with functions and classes that each replay makes again, so they are never equal."""
 
 
 class Keeping(GuardrailBase):
-    """Keeps one thing, changes it at every call, and says how it looks then."""
+    """Keeps one object, changes it at every call, and shows it in the reason."""
 
     def __init__(self, kind: Kind) -> None:
         self.value = kind.make()
@@ -970,7 +970,7 @@ class Keeping(GuardrailBase):
 
 
 def play(env: SandboxEnv, count: int) -> list[str]:
-    """Have a guardrail decide some more; return what it said."""
+    """Play more messages; return the guardrail's reasons."""
     said = []
     for _ in range(count):
         env.interact(READ)
@@ -981,7 +981,7 @@ def play(env: SandboxEnv, count: int) -> list[str]:
 
 
 def check_restores(env: SandboxEnv) -> None:
-    """Check that coming back is as good as having stayed, as often as one likes."""
+    """Check that a restored episode behaves like one that continued, any number of times."""
     first = play(env, 2)
     snapshot = env.snapshot()
     then = play(env, 3)
@@ -997,7 +997,7 @@ def check_restores(env: SandboxEnv) -> None:
 
 class TestState:
     @pytest.mark.parametrize("name", KINDS)
-    def test_what_a_guardrail_keeps_is_carried(self, name: str) -> None:
+    def test_attributes_are_carried(self, name: str) -> None:
         check_restores(start(Keeping(KINDS[name])))
 
     @pytest.mark.parametrize("name", [name for name in KINDS if name not in INCOMPARABLE])
@@ -1061,7 +1061,7 @@ class TestState:
         check_restores(start(Busy()))
 
     @pytest.mark.parametrize("beside", [None, local_object])
-    def test_two_names_for_one_thing_stay_two_names_for_one_thing(
+    def test_two_attributes_still_name_one_object_after_a_restore(
         self, beside: Callable[[], Any] | None
     ) -> None:
         class Aliasing(GuardrailBase):
@@ -1085,7 +1085,7 @@ class TestState:
     def test_the_order_of_a_set_is_part_of_how_it_behaves(
         self, make: type[set[Any]], beside: Callable[[], Any] | None
     ) -> None:
-        """A set that grew large and shrank again has another order than a copy of it."""
+        """A set that grew and shrank has another order than its copy."""
 
         class Ordering(GuardrailBase):
             def __init__(self) -> None:
@@ -1148,8 +1148,8 @@ class TestState:
 
         check_restores(start(Guard()))
 
-    def test_what_a_guardrail_keeps_of_itself_is_itself(self) -> None:
-        """Bound methods in a table of rules: after a restore they must not serve a copy."""
+    def test_a_reference_to_itself_stays_one(self) -> None:
+        """Bound methods in a table: after a restore they must belong to the same object."""
 
         class Ruled(GuardrailBase):
             def __init__(self) -> None:
@@ -1167,7 +1167,7 @@ class TestState:
 
         check_restores(start(Ruled()))
 
-    def test_a_helper_that_points_back_points_back_to_it(self) -> None:
+    def test_a_helper_with_a_reference_to_the_guardrail_keeps_it(self) -> None:
         class Helper:
             def __init__(self, owner: Any) -> None:
                 self.owner = owner
@@ -1187,7 +1187,7 @@ class TestState:
 
         check_restores(start(Helped()))
 
-    def test_what_it_was_shown_may_be_kept(self) -> None:
+    def test_a_guardrail_may_keep_arguments_and_results(self) -> None:
         class Archive(GuardrailBase):
             def __init__(self) -> None:
                 self.events: list[Any] = []
@@ -1214,7 +1214,7 @@ class TestState:
 
 
 class Counting(GuardrailBase):
-    """Counts calls, and does something odd when something is deleted."""
+    """Counts calls, and calls `odd` at a deletion."""
 
     def __init__(self, odd: Callable[[Any, Context], object]) -> None:
         self.count = 0
@@ -1238,7 +1238,9 @@ class TestStateThatCannotBeCarried:
         [threading.Lock, lambda: (n for n in range(3)), lambda: [threading.Lock()]],
         ids=["lock", "generator", "list of locks"],
     )
-    def test_it_is_said_at_once_and_by_name(self, make: Callable[[], Any]) -> None:
+    def test_an_attribute_that_cannot_be_copied_is_named_at_once(
+        self, make: Callable[[], Any]
+    ) -> None:
         class Holding(GuardrailBase):
             def __init__(self) -> None:
                 self.fine = [1]
@@ -1247,7 +1249,7 @@ class TestStateThatCannotBeCarried:
         with pytest.raises(StateError, match=r"cannot be copied.*culprit"):
             start(Holding())
 
-    def test_it_is_said_when_it_appears(self) -> None:
+    def test_an_attribute_that_cannot_be_copied_is_named_when_it_appears(self) -> None:
         def odd(guardrail: Any, _: Context) -> None:
             guardrail.culprit = threading.Lock()
 
@@ -1260,7 +1262,7 @@ class TestStateThatCannotBeCarried:
         assert env.trace is trace
         assert play(env, 1) == ["2"]
 
-    def test_the_context_is_not_for_keeping(self) -> None:
+    def test_the_context_cannot_be_kept(self) -> None:
         def odd(guardrail: Any, context: Context) -> None:
             guardrail.kept = context
 
@@ -1269,14 +1271,14 @@ class TestStateThatCannotBeCarried:
             env.interact(DELETE)
         assert play(env, 1) == ["1"]
 
-    def test_a_message_that_was_interrupted_never_happened(self) -> None:
+    def test_an_interrupted_message_changes_nothing(self) -> None:
         env = start(Counting(interrupt))
         play(env, 1)
         with pytest.raises(KeyboardInterrupt):
             env.interact(DELETE)
         assert play(env, 1) == ["2"]
 
-    def test_a_message_at_which_the_agent_broke_never_happened(self) -> None:
+    def test_a_message_at_which_the_agent_fails_changes_nothing(self) -> None:
         class Clumsy(DeterministicAgent):
             def next_action(self, view: View) -> tuple[ToolCall | Answer, Any]:
                 if view.last is not None and "readme" in view.message.string:
