@@ -151,7 +151,7 @@ def test_a_closed_record_sends_no_request(tmp_path: Path) -> None:
 
 
 def test_a_closed_record_without_a_manifest(tmp_path: Path) -> None:
-    with pytest.raises(AgentGoneError, match="nobody"):
+    with pytest.raises(AgentGoneError, match="the record is empty"):
         opened(tmp_path / "none", closed=True)
     assert not (tmp_path / "none").exists()
 
@@ -191,7 +191,7 @@ def test_threads_may_add_at_once(tmp_path: Path, same: bool) -> None:  # noqa: F
                 asked = ASKED | {"seed": seed if same else number * 10 + seed}
                 key = added(record, asked, Answered(200, str(asked["seed"])))
                 assert record.find(key) == Answered(200, str(asked["seed"]))
-        except BaseException as error:  # noqa: BLE001 - told below
+        except BaseException as error:  # noqa: BLE001 - checked below
             problems.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]

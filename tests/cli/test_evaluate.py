@@ -107,11 +107,11 @@ def test_a_failed_match_exits_with_one_and_prints_the_line(tmp_path: Path) -> No
         ("attack.py --key broken.toml", "tiltyard key FILE"),
         (
             "attack.py --agent parrot",
-            "expected deterministic, local, openai:MODEL or package.module:Class",
+            "openai:MODEL or package.module:Class",
         ),
         (
             "attack.py --agent openai:",
-            "expected deterministic, local, openai:MODEL or package.module:Class",
+            "openai:MODEL or package.module:Class",
         ),
         ("attack.py --agent local --ruleset design", "no [model] table"),
         ("attack.py --agent local --base-url http://127.0.0.1:1/v1", "--base-url is for"),

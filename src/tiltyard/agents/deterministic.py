@@ -139,9 +139,9 @@ def _set_off(memory: Memory, event: Event) -> Memory:
     fresh = Carried(event.result.output, (event.index,)) if tool in _READERS else None
     for item in reversed(due):
         if len(memory.below) + 1 < MAX_FRAMES:
-            told = item.orders
-            because = (*told.because, event.index)
-            orders = Orders(told.read, because, told.document, told.arranged)
+            waited = item.orders
+            because = (*waited.because, event.index)
+            orders = Orders(waited.read, because, waited.document, waited.arranged)
             memory = push(memory, Frame(orders, it=fresh or item.it))
     return memory
 

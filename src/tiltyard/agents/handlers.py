@@ -175,8 +175,8 @@ def _follow(op: Follow, memory: Memory, frame: Frame, setting: Setting) -> Memor
 
 def _wait(op: Wait, memory: Memory, frame: Frame, _setting: Setting) -> Memory:
     memory = step(memory, frame)
-    read, told = op.instructions, frame.orders
-    orders = Orders(read, told.because, told.document, told.arranged)
+    now = frame.orders
+    orders = Orders(op.instructions, now.because, now.document, now.arranged)
     waiting = (*memory.waiting, Waiting(op.tool, orders, frame.it))[-MAX_WAITING:]
     return Memory(memory.frame, memory.below, memory.notes, waiting)
 

@@ -125,18 +125,18 @@ class LocalServer:
     def _listen(self, process: subprocess.Popen[bytes], deadline: float) -> str:
         """Wait for the server's one line of output, and return the address in it."""
         assert process.stdout is not None
-        told = b""
+        line = b""
         waiting = select.poll()
         waiting.register(process.stdout, select.POLLIN)
-        while not told.endswith(b"\n"):
+        while not line.endswith(b"\n"):
             left = deadline - time.monotonic()
             if left <= 0 or not waiting.poll(left * 1000):
                 raise self._late()
             some = os.read(process.stdout.fileno(), 4096)
             if not some:
                 raise self._died()
-            told += some
-        where, version = told.decode("utf-8", "replace").split()
+            line += some
+        where, version = line.decode("utf-8", "replace").split()
         self.version = f"xllamacpp {version}"
         self.url = f"{where}/v1"
         return where

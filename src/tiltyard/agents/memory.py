@@ -1,4 +1,4 @@
-"""The deterministic agent's memory: what it has in hand, what it was told, and who told it.
+"""The deterministic agent's memory: texts in hand, instructions, and their authors.
 
 Everything here is a value. Functions return the next memory; they never change one.
 """

@@ -124,8 +124,8 @@ class Model:
             problems[manner.name] = why if answered.status == 200 else f"{why} {answered.body}"
         if set(problems.values()) == {NO_COMPLETION}:
             raise AgentGoneError(f"{NO_COMPLETION}; is the address right? It usually ends in /v1")
-        told = "; ".join(f"{name}: {why}" for name, why in problems.items())
-        raise AgentGoneError(f"{self.name} cannot call tools in any known way ({told})")
+        reasons = "; ".join(f"{name}: {why}" for name, why in problems.items())
+        raise AgentGoneError(f"{self.name} cannot call tools in any known way ({reasons})")
 
 
 def _is_said(reply: object) -> bool:

@@ -91,17 +91,19 @@ class Record:
                 self._directory.mkdir(parents=True, exist_ok=True)
                 write_whole(self._directory / MANIFEST, msgspec.json.encode(identity))
         elif known != identity:
-            told = "nobody" if known is None else f"{known.model} ({known.server or known.agent})"
+            if known is None:
+                raise AgentGoneError("the record is empty, so there is nothing to replay")
             raise AgentGoneError(
-                f"this record was begun with {told}, not with {identity.model} "
-                f"({identity.server or identity.agent}); --fresh begins another"
+                f"this record was begun with {known.model} ({known.server or known.agent}), "
+                f"not with {identity.model} ({identity.server or identity.agent}); "
+                "--fresh begins another"
             )
 
     def key(self, scope: tuple[str, ...], asked: dict[str, Any]) -> str:
         """Return the key of an exchange: a hash of everything that its answer may depend on."""
         identity = self.identity
-        told = None if identity is None else msgspec.to_builtins(identity)
-        return sha256(_canonical([told, scope, asked])).hexdigest()
+        known = None if identity is None else msgspec.to_builtins(identity)
+        return sha256(_canonical([known, scope, asked])).hexdigest()
 
     def find(self, key: str) -> Answered | None:
         """Return the recorded answer, or None."""

@@ -59,8 +59,8 @@ class _NotAnActionError(ValueError):
 def usage_of(body: str) -> Usage:
     """Return the token counts in a reply; 0 for a missing or invalid count."""
     found = _parsed(body)
-    told = found.get("usage") if isinstance(found, dict) else None
-    counts = told if isinstance(told, dict) else {}
+    usage = found.get("usage") if isinstance(found, dict) else None
+    counts = usage if isinstance(usage, dict) else {}
     return Usage(_count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")))
 
 
