@@ -1,4 +1,4 @@
-"""A stranger's submission is read, judged and written down, or refused; it is never run."""
+"""Submissions are read, checked and written, or refused. They are never run."""
 
 import io
 import os
@@ -38,10 +38,7 @@ LINK, DEVICE, FIFO, SOCKET = (
 )
 
 
-# Making things to open -----------------------------------------------------------------------
-
-
-def entry(  # noqa: PLR0913 - everything that an archive can lie about
+def entry(  # noqa: PLR0913 - every field that an archive can forge
     name: str | bytes = "guardrail.py",
     data: bytes = GUARDRAIL,
     *,
@@ -59,7 +56,7 @@ def entry(  # noqa: PLR0913 - everything that an archive can lie about
     offset: int | None = None,
     needs: int = 20,
 ) -> dict[str, Any]:
-    """Return one entry of a hand-made archive; `local` is what its own header says otherwise."""
+    """Return one entry of a hand-made archive. `local` overrides fields of its local header."""
     raw = name.encode() if isinstance(name, str) else name
     if packed is None:
         packed = deflated(data) if method == 8 else data
@@ -97,7 +94,7 @@ def archive(
     suffix: bytes = b"",
     **said: int,
 ) -> bytes:
-    """Return a zip archive, byte by byte; `said` overrides what its end says."""
+    """Return a hand-made zip archive. `said` overrides fields of its end record."""
     out = prefix
     directory = b""
     for one in entries:
@@ -168,10 +165,7 @@ def expected_digest(files: Mapping[str, bytes]) -> str:
     return sha256(b"".join(struct.pack(">Q", len(part)) + part for part in parts)).hexdigest()
 
 
-# What opens ----------------------------------------------------------------------------------
-
-
-def test_a_directory_a_file_and_an_archive_of_the_same_are_the_same(tmp_path: Path) -> None:
+def test_directory_file_and_archive_give_the_same_submission(tmp_path: Path) -> None:
     files = {"guardrail.py": GUARDRAIL}
     directory = write(files, tmp_path / "mine")
     (tmp_path / "mine.zip").write_bytes(zipped(files))
@@ -207,7 +201,7 @@ def test_round_trips(files: dict[str, bytes], method: int, order: Any) -> None:
         assert tree(root / "a") == tree(root / "c") == files
 
 
-def test_the_digest_tells_names_from_contents(tmp_path: Path) -> None:
+def test_digest_separates_names_and_contents(tmp_path: Path) -> None:
     trees = (
         {"guardrail.py": GUARDRAIL, "ab": b"c"},
         {"guardrail.py": GUARDRAIL, "a": b"bc"},
@@ -220,7 +214,7 @@ def test_the_digest_tells_names_from_contents(tmp_path: Path) -> None:
     assert len({one.digest for one in opened}) == 3
 
 
-def test_modes_are_plain_whatever_the_umask(tmp_path: Path) -> None:
+def test_file_modes_do_not_depend_on_the_umask(tmp_path: Path) -> None:
     source = write({"guardrail.py": GUARDRAIL, "a/b/c.txt": b"x"}, tmp_path / "bot")
     (source / "a/b/c.txt").chmod(0o4755)
     into = tmp_path / "into"
@@ -239,7 +233,7 @@ def test_modes_are_plain_whatever_the_umask(tmp_path: Path) -> None:
 
 
 class Unseekable(io.RawIOBase):
-    """Makes zipfile write sizes after the data, as programs that stream do."""
+    """Makes zipfile write sizes after the data, as streaming programs do."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -286,7 +280,7 @@ UNICODE_PATH = struct.pack("<2HBL", 0x7075, 5 + 12, 1, 0) + b"guardrail.py"
         streamed({"guardrail.py": GUARDRAIL}),
     ],
 )
-def test_archives_as_programs_write_them(data: bytes, tmp_path: Path) -> None:
+def test_archives_of_usual_programs_are_read(data: bytes, tmp_path: Path) -> None:
     opened = open_zip(data, tmp_path)
     assert tree(opened.root) == {"guardrail.py": GUARDRAIL}
     assert opened.digest == expected_digest({"guardrail.py": GUARDRAIL})
@@ -298,7 +292,7 @@ def test_an_archive_in_an_archive_is_a_file(tmp_path: Path) -> None:
     assert tree(opened.root)["data.zip"] == inner
 
 
-def test_what_tools_leave_behind_is_left_out(tmp_path: Path) -> None:
+def test_files_of_tools_are_ignored(tmp_path: Path) -> None:
     files = {"guardrail.py": GUARDRAIL, "pkg/__init__.py": b""}
     litter = {
         "__pycache__/guardrail.cpython-311.pyc": b"\0",
@@ -321,8 +315,6 @@ def test_the_limits_are_those_of_the_competition(tmp_path: Path) -> None:
     assert len(open_zip(zipped(most), tmp_path).files) == 500
     assert len(open_submission(write(most, tmp_path / "d"), tmp_path / "2").files) == 500
 
-
-# Archives that are refused -------------------------------------------------------------------
 
 ZIP64 = struct.pack("<2H2Q", 1, 16, 1, 1)
 LOCATOR = struct.pack("<4sLQL", b"PK\6\7", 0, 0, 1)
@@ -489,8 +481,6 @@ def test_an_archive_too_large_to_read_is_refused(tmp_path: Path) -> None:
         open_submission(tmp_path / "bot.zip", tmp_path / "into")
 
 
-# Any bytes -----------------------------------------------------------------------------------
-
 SEEDS = (
     archive(entry(), entry("data/words.txt", b"one two " * 20, method=8), comment=b"hello"),
     archive(entry("data/", b"", mode=0o40755), entry(), entry("data/zip", archive(entry()))),
@@ -499,7 +489,7 @@ SEEDS = (
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_archives_to_damage_are_sound(seed: bytes, tmp_path: Path) -> None:
+def test_undamaged_archives_are_read(seed: bytes, tmp_path: Path) -> None:
     assert open_zip(seed, tmp_path).modules
 
 
@@ -546,7 +536,7 @@ def opens_or_is_refused(data: bytes) -> None:
             pass
         else:
             left.add("into")
-            # What we read in an archive, others read in it.
+            # `zipfile` must read the same from an archive.
             with zipfile.ZipFile(io.BytesIO(data)) as other:
                 contents = [other.read(one) for one in other.infolist() if not one.is_dir()]
             assert sorted(tree(opened.root).values()) == sorted(contents)
@@ -557,23 +547,20 @@ def opens_or_is_refused(data: bytes) -> None:
 
 @settings(max_examples=150)
 @given(st.one_of(st.binary(max_size=300), st.binary(max_size=80).map(lambda b: b"PK\3\4" + b)))
-def test_any_bytes(data: bytes) -> None:
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     opens_or_is_refused(data)
 
 
 @settings(max_examples=150)
 @given(mutated())
-def test_any_damage(data: bytes) -> None:
+def test_any_damaged_archive_is_read_or_refused(data: bytes) -> None:
     opens_or_is_refused(data)
 
 
 @settings(max_examples=150)
 @given(hostile_entries)
-def test_any_lies(entries: list[dict[str, Any]]) -> None:
+def test_any_forged_headers_are_read_or_refused(entries: list[dict[str, Any]]) -> None:
     opens_or_is_refused(archive(*entries))
-
-
-# Directories and files that are refused ------------------------------------------------------
 
 
 def refused(path: Path, into: Path, limits: Limits = LIMITS) -> str:
@@ -609,7 +596,7 @@ def test_special_files_are_refused(bot: Path, tmp_path: Path) -> None:
     os.mkfifo(bot / "data")
     assert refused(bot, tmp_path / "into").startswith("data is neither a file nor a directory.")
     (bot / "data").unlink()
-    # A socket's path must be short, whatever the temporary directory is called.
+    # The path of a socket must be short, and that of the temporary directory may be long.
     with socket.socket(socket.AF_UNIX) as listener, TemporaryDirectory(dir="/tmp") as short:
         listener.bind(f"{short}/s")
         Path(short, "s").rename(bot / "data")
@@ -617,7 +604,7 @@ def test_special_files_are_refused(bot: Path, tmp_path: Path) -> None:
     assert "neither" in refused(Path("/dev/null"), tmp_path / "into")
 
 
-def test_what_changes_between_a_look_and_the_opening_does_not_hang(
+def test_file_replaced_by_a_fifo_does_not_hang(
     bot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = (bot / "guardrail.py").stat()
@@ -634,7 +621,7 @@ def test_what_changes_between_a_look_and_the_opening_does_not_hang(
     assert "data cannot be opened" in refused(bot, tmp_path / "into")
 
 
-def test_a_directory_that_keeps_changing(bot: Path, tmp_path: Path) -> None:
+def test_directory_that_changes_while_it_is_read(bot: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"secret")
     stop = threading.Event()
 
@@ -662,7 +649,7 @@ def test_a_directory_that_keeps_changing(bot: Path, tmp_path: Path) -> None:
         changer.join()
 
 
-def test_the_same_bounds_hold_for_directories(tmp_path: Path) -> None:
+def test_same_limits_hold_for_directories(tmp_path: Path) -> None:
     into = tmp_path / "into"
     cases: Iterable[tuple[Mapping[str, bytes], str]] = (
         ({f"{n}": b"" for n in range(501)}, "There are more than 500 files"),
@@ -695,7 +682,7 @@ def test_a_name_that_is_not_utf8(bot: Path, tmp_path: Path) -> None:
     assert "the name is not UTF-8" in refused(source, tmp_path / "into")
 
 
-def test_a_file_that_is_larger_than_it_looks(
+def test_file_that_is_larger_than_its_status_says(
     bot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = (bot / "guardrail.py").stat()
@@ -715,15 +702,12 @@ def test_other_kinds_of_file_are_refused(name: str, tmp_path: Path) -> None:
     assert said.endswith("is neither a directory nor a .py or .zip file. Submit one of these.")
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_path_is_refused(tmp_path: Path) -> None:
     assert "does not exist" in refused(tmp_path / "no.zip", tmp_path / "into")
     assert "cannot be opened" in refused(tmp_path / "a\0b", tmp_path / "into")
 
 
-# Where it goes -------------------------------------------------------------------------------
-
-
-def test_it_goes_to_a_new_or_empty_directory_only(bot: Path, tmp_path: Path) -> None:
+def test_target_must_be_a_new_or_empty_directory(bot: Path, tmp_path: Path) -> None:
     full = write({"x": b""}, tmp_path / "full")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     for into in (full, full / "x", tmp_path / "link"):
@@ -737,7 +721,7 @@ def test_it_goes_to_a_new_or_empty_directory_only(bot: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_what_cannot_be_written_leaves_nothing(
+def test_failed_write_leaves_nothing(
     exists: bool,  # noqa: FBT001 - a parameter of the test
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -756,9 +740,6 @@ def test_what_cannot_be_written_leaves_nothing(
     with pytest.raises(SubmissionError, match="cannot be written: no space left on device"):
         open_files({"guardrail.py": GUARDRAIL, "d/e/f": b"", "z": b""}, tmp_path)
     assert (list(into.iterdir()) == []) if exists else not into.exists()
-
-
-# Sources -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -819,7 +800,7 @@ def test_a_source_made_to_exhaust_the_parser(limits: Limits, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "head", [b"\xef\xbb\xbf", b"# coding: utf-8\n", b"# -*- coding: UTF_8 -*-\r\n", b"# \xc3\xa9\n"]
 )
-def test_utf8_may_be_declared(head: bytes, tmp_path: Path) -> None:
+def test_declared_utf8_is_accepted(head: bytes, tmp_path: Path) -> None:
     assert "guardrail" in open_files({"guardrail.py": head + GUARDRAIL}, tmp_path).modules
 
 
@@ -846,9 +827,6 @@ def test_nothing_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert opened.modules == {"guardrail": Module("guardrail.py", 3)}
     assert not marker.exists()
     assert not {"helper", "guardrail"} & (set(sys.modules) - before)
-
-
-# Where the classes are -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -904,7 +882,7 @@ def test_a_class_is_found_by_its_name(source: str, line: int | None, tmp_path: P
         ({"folder/attack.py": ATTACK, "folder/words.txt": b""}, "attack.py", None),
     ],
 )
-def test_which_file_is_meant(
+def test_file_of_each_part_is_chosen(
     files: dict[str, bytes], attack: str | None, guardrail: str | None, tmp_path: Path
 ) -> None:
     opened = open_files(files, tmp_path)
@@ -913,7 +891,7 @@ def test_which_file_is_meant(
     }
 
 
-def test_a_missing_class_is_said(tmp_path: Path) -> None:
+def test_missing_class_is_refused(tmp_path: Path) -> None:
     said = refused(write({"guardrail.py": b"class Guard: pass"}, tmp_path / "1"), tmp_path / "into")
     assert said == (
         "There is no class AttackAlgorithm or Guardrail in the submission. "
@@ -926,18 +904,18 @@ def test_a_missing_class_is_said(tmp_path: Path) -> None:
     assert "There is no Python in the submission" in refused(text, tmp_path / "into")
 
 
-def test_a_track_asks_for_its_class(tmp_path: Path) -> None:
+def test_part_without_its_class_is_refused(tmp_path: Path) -> None:
     files = {"attack.py": ATTACK, "a.py": GUARDRAIL, "b.py": b"\n" + GUARDRAIL}
     opened = open_files(files, tmp_path)
     assert opened.module("attack") == Module("attack.py", 1)
     with pytest.raises(SubmissionError) as refusal:
         opened.module("guardrail")
     assert str(refusal.value) == (
-        "Class Guardrail is in a.py:1 and b.py:2, and only one can be meant. "
-        "Call that file guardrail.py."
+        "Class Guardrail is in a.py:1 and b.py:2, and only one can be played. "
+        "Name that file guardrail.py."
     )
     only = open_submission(write({"attack.py": ATTACK}, tmp_path / "2"), tmp_path / "into2")
     with pytest.raises(SubmissionError, match=r"There is no class Guardrail in the submission\."):
         only.module("guardrail")
     both = write({"a.py": GUARDRAIL, "b.py": GUARDRAIL}, tmp_path / "3")
-    assert "only one can be meant" in refused(both, tmp_path / "into3")
+    assert "only one can be played" in refused(both, tmp_path / "into3")

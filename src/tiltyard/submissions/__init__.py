@@ -1,12 +1,11 @@
-"""From what a stranger sent to a directory that a guest can be given.
+"""Opens submissions: checks a directory, file or archive, and writes it to a new directory.
 
-Owns the reading of directories, single files and archives, the limits of each, and the words of
-every refusal. Nothing of a submission is imported or run here: where its classes are is read off
-its syntax tree, in a process of its own. Whether it can be imported, and its classes made, is
-found out in the jail.
+This package owns the reading, the limits, and the messages of every refusal. It imports and runs
+nothing of a submission. A separate process finds the classes in the syntax trees. The jail finds
+out if they can be imported and constructed.
 
-Everything is read into memory, which the limits allow, and judged there. Only what was accepted
-as a whole is written, so a refusal leaves nothing behind.
+The limits are small enough to read everything into memory. `open_submission` writes files only
+after all of them are accepted, so a refusal leaves nothing behind.
 """
 
 import os
@@ -53,33 +52,33 @@ class SubmittedFile(Struct, frozen=True):
 
 
 class Submission(Struct, frozen=True):
-    """A submission that may be given to a guest."""
+    """A submission that was accepted."""
 
     name: str
     root: Path
-    """Where it was written."""
+    """The directory that contains its files."""
     files: tuple[SubmittedFile, ...]
     digest: str
     """SHA-256, in hex, of all names and contents: see `digest_of`."""
     modules: dict[Part, Module]
-    """Which file to load for a part, where there is exactly one answer."""
+    """The file to load for a part, if there is exactly one."""
     rivals: dict[Part, tuple[Module, ...]]
-    """Where there are several answers, all of them."""
+    """All candidates for a part, if there are several."""
     otherwise: dict[Part, str] = {}
-    """Where there is none, what to do with a class that looks as if it were meant."""
+    """A hint for a part without a file: which class to rename."""
 
     def module(self, part: Part) -> Module:
-        """Return what to load for a part, or raise and say what is missing."""
+        """Return the module to load for a part, or raise `SubmissionError`."""
         if part in self.modules:
             return self.modules[part]
         raise SubmissionError(missing((part,), self.rivals, self.otherwise))
 
 
 def open_submission(path: Path, into: Path, limits: Limits = LIMITS) -> Submission:
-    """Read a directory, a `.py` or a `.zip`, check all of it, and write it to `into`.
+    """Read a directory, a `.py` or a `.zip` file, check all of it, and write it to `into`.
 
-    `into` is new, or an empty directory. No link is followed and nothing is imported. Whatever is
-    wrong with the submission is a `SubmissionError`, and then `into` is as it was.
+    `into` must be new, or an empty directory. Links are not followed, and nothing is imported. If
+    anything is wrong, this raises `SubmissionError`, and `into` stays as it was.
     """
     check_fresh(into)
     files = dict(sorted(_unwrapped(_read(path, limits)).items()))
@@ -95,7 +94,7 @@ def open_submission(path: Path, into: Path, limits: Limits = LIMITS) -> Submissi
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """Return the SHA-256 of names and contents, in order of name, each after its length."""
+    """Return the SHA-256 of names and contents in order of name, each with its length before it."""
     digest = sha256()
     for name, data in sorted((name.encode(), data) for name, data in files.items()):
         for part in (name, data):
@@ -121,9 +120,9 @@ def _read(path: Path, limits: Limits) -> dict[str, bytes]:
 
 
 def _unwrapped(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Take off the one folder that all is in, as archives of a folder have it.
+    """Remove the folder that contains all files, as archives of a folder have it.
 
-    No class could be found in such a submission otherwise, so no meaning changes.
+    No class would be found in such a submission otherwise.
     """
     top, slash, _ = next(iter(files), "").partition("/")
     prefix = top + slash
@@ -133,7 +132,7 @@ def _unwrapped(files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def _name_of(path: Path) -> str:
-    """Return a name that can be printed anywhere."""
-    name = os.path.basename(os.path.abspath(path))  # noqa: PTH100, PTH119 - `.` has no name
+    """Return the submission's name with printable characters only."""
+    name = os.path.basename(os.path.abspath(path))  # noqa: PTH100, PTH119 - Path(".") has no name
     stem = re.sub(r"\.(py|zip)\Z", "", name, flags=re.IGNORECASE)
     return printable(stem, replacement="_")[:100] or "submission"

@@ -1,6 +1,6 @@
-"""Zip archives, taken apart byte by byte, in memory.
+"""Reads zip archives strictly, in memory.
 
-Python's `zipfile` is not asked: it reads odd archives as well as it can, and here they are refused.
+Python's `zipfile` reads unusual archives as well as it can. This module refuses them.
 """
 
 import stat
@@ -35,7 +35,7 @@ _NEWEST_FORMAT: Final = 63
 _ENCRYPTED: Final = 1 << 0 | 1 << 6 | 1 << 13
 _SIZES_FOLLOW: Final = 1 << 3
 _HARMLESS: Final = 1 << 1 | 1 << 2 | 1 << 11
-"""How hard the packer tried, and that names are UTF-8, which they must be anyway."""
+"""The compression effort, and that names are UTF-8, which is required anyway."""
 
 _STORED: Final = 0
 _DEFLATED: Final = 8
@@ -50,7 +50,7 @@ _DOS_DIRECTORY: Final = 0x10
 
 
 class _Entry(Struct, frozen=True):
-    """What the central directory says of an entry."""
+    """An entry of the central directory."""
 
     path: str
     is_directory: bool
@@ -64,11 +64,11 @@ class _Entry(Struct, frozen=True):
 
 
 class Archive:
-    """A zip archive in its plainest form, and no other.
+    """A zip archive in the simplest form of the format.
 
-    Readers of zip archives differ in what they make of odd ones. Here, the entries must lie one
-    after the other from the first byte, then the central directory, then its end: every byte
-    belongs to exactly one of them, and what is said twice must be the same both times.
+    Programs read unusual archives in different ways, so only this form is accepted: the entries
+    follow each other from the first byte, then comes the central directory, then its end record.
+    Every byte belongs to exactly one of them. Where the format repeats a value, both must be equal.
     """
 
     def __init__(self, data: bytes, shown: str, limits: Limits) -> None:
@@ -95,7 +95,7 @@ class Archive:
         }
 
     def _central_directory(self) -> tuple[int, int, int]:
-        """Return where the central directory begins and ends, and how many entries it has."""
+        """Return the start and the end of the central directory, and its number of entries."""
         data = self._data
         last = len(data) - _END.size
         found = []
@@ -105,7 +105,7 @@ class Archive:
                 if fields[-1] == last - at:
                     found.append((at, fields))
         if not found:
-            raise self._odd("it is no zip archive, is cut short, or has bytes after its end")
+            raise self._odd("it is no zip archive, or is cut short, or has bytes after its end")
         if len(found) > 1:
             raise self._odd("it has two ends")
         end, (_, disk, first_disk, here, count, size, start, _) = found[0]
@@ -161,7 +161,7 @@ class Archive:
         self._check_mode(mode, shown, is_directory=is_directory)
         if is_directory and size:
             raise self._odd(f"{shown} is a directory with content")
-        # Only one slash goes: what else is wrong with the name is found where names are checked.
+        # Remove one slash only: `Names` finds everything else that is wrong with a name.
         path = name[:-1] if is_directory and name != "/" else name
         return _Entry(path, is_directory, raw, flags, method, crc, packed, size, offset)
 
@@ -171,12 +171,12 @@ class Archive:
             raise SubmissionError(f"{shown} is a link. Put the file itself in its place.")
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or mode & _DOS_SPECIAL:
             raise SubmissionError(f"{shown} is neither a file nor a directory. Leave it out.")
-        said = kind == stat.S_IFDIR or bool(mode & _DOS_DIRECTORY)
-        if said != is_directory and (said or kind == stat.S_IFREG):
+        by_mode = kind == stat.S_IFDIR or bool(mode & _DOS_DIRECTORY)
+        if by_mode != is_directory and (by_mode or kind == stat.S_IFREG):
             raise SubmissionError(f"{shown} is a file and a directory. Rename one of them.")
 
     def _check_extra(self, extra: bytes, raw_name: bytes, shown: str) -> None:
-        """Look for what would change the meaning of an entry."""
+        """Refuse extra fields that would change the meaning of an entry."""
         at = 0
         while at < len(extra):
             if at + 4 > len(extra):
@@ -194,7 +194,7 @@ class Archive:
                 raise self._odd(f"{shown} has two names")
 
     def _check_sizes(self, entries: list[_Entry]) -> None:
-        """Refuse early what is too large by its own account, which extraction then holds it to."""
+        """Refuse entries that declare too large a size. `_extract` checks that it is true."""
         total = 0
         for entry in entries:
             total += entry.size
@@ -213,7 +213,7 @@ class Archive:
             )
 
     def _extract(self, entry: _Entry, end: int) -> bytes:
-        """Return an entry's content, from a record that must end where the next thing begins."""
+        """Return the content of an entry, whose record must end at `end`."""
         shown = show(entry.path)
         packed = self._record(entry, end, shown)
         content = packed if entry.method == _STORED else self._inflate(entry, packed, shown)
@@ -241,8 +241,8 @@ class Archive:
         self._check_extra(data[extra_at:content_at], entry.raw_name, shown)
         follows = bool(flags & _SIZES_FOLLOW)
         sizes = (entry.crc, entry.packed, entry.size)
-        said = (flags, method, data[name_at:extra_at])
-        if said != (entry.flags, entry.method, entry.raw_name) or (
+        local = (flags, method, data[name_at:extra_at])
+        if local != (entry.flags, entry.method, entry.raw_name) or (
             (crc, packed, size) != sizes and not (follows and (crc, packed, size) == (0, 0, 0))
         ):
             raise self._odd(f"{shown} is described in two ways that differ")
@@ -255,7 +255,7 @@ class Archive:
     def _inflate(self, entry: _Entry, packed: bytes, shown: str) -> bytes:
         inflater = zlib.decompressobj(-zlib.MAX_WBITS)
         try:
-            # One byte more than was announced is enough to fail on.
+            # One byte more than the declared size is enough to refuse the entry.
             content = inflater.decompress(packed, entry.size + 1)
         except zlib.error as error:
             raise self._odd(f"{shown} is damaged") from error

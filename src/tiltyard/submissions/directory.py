@@ -1,7 +1,7 @@
-"""Directories and files: read without following or blocking, and written for a guest.
+"""Reads directories and files without following links or blocking, and writes them for a guest.
 
-Nothing is known here of what is in a file. What is read may change meanwhile, and nothing that was
-looked at is believed later.
+Files may change while they are read. So this module uses only what it has read, and never an
+earlier look at the file.
 """
 
 import os
@@ -26,12 +26,11 @@ from tiltyard.submissions.names import (
     utf8,
 )
 
-# Without O_NONBLOCK, a FIFO that takes a file's place after it was looked at would hang us.
 _WRITE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Walk:
-    """One reading of a directory, which may change meanwhile."""
+    """Reads one directory, which may change meanwhile."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -94,11 +93,11 @@ def read_within(handle: int, status: os.stat_result, limit: int, shown: str) -> 
 
 
 def check_fresh(into: Path) -> None:
-    """Raise if there is something where the submission is to go: that is the caller's mistake."""
+    """Raise if `into` is not a new or empty directory, which is an error of the caller."""
     if into.is_symlink() or (into.exists() and (not into.is_dir() or any(into.iterdir()))):
         raise FileExistsError(f"{into} must be a new or an empty directory")
     if not into.parent.is_dir():
-        raise NotADirectoryError(f"{into.parent} is no directory")
+        raise NotADirectoryError(f"{into.parent} is not a directory")
 
 
 def write(files: Mapping[str, bytes], into: Path) -> None:
@@ -127,7 +126,7 @@ def _empty(directory: Path) -> None:
 
 def _make_directory(path: Path) -> None:
     path.mkdir(exist_ok=True)
-    path.chmod(0o755)  # Whatever the umask is: a guest may have another uid.
+    path.chmod(0o755)  # Independent of the umask: a guest may have another uid.
 
 
 def _write_file(path: Path, data: bytes) -> None:

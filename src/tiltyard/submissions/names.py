@@ -1,7 +1,7 @@
-"""What a submission may be called and how large it may be, however it arrives.
+"""The limits of a submission, and the rules for its file names.
 
-Owns the limits, the error of every refusal and the words of those that are met both in directories
-and in archives. Reads nothing.
+Directories and archives have the same limits, and the same messages where they are refused. This
+module reads no files.
 """
 
 import re
@@ -24,30 +24,30 @@ LEFT_OUT: Final = frozenset(
         "__pycache__",
     }
 )
-"""What tools leave beside sources. A submission is the same with it and without."""
+"""Files and directories that tools create. They are ignored."""
 
 _UNPRINTABLE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _MAX_NAME_BYTES: Final = 255
 
 
 class Limits(Struct, frozen=True):
-    """How much a submission may be, however it arrives."""
+    """How large a submission can be."""
 
     files: int = 500
-    """And as many directories."""
+    """The same limit holds for directories."""
     total_bytes: int = 20 << 20
     file_bytes: int = 5 << 20
     depth: int = 10
     path_chars: int = 200
     archive_bytes: int = 24 << 20
     ratio: int = 100
-    """How many times its packed size a file, or a whole archive, may be."""
+    """The largest ratio of size to packed size, of a file and of the whole archive."""
     ratio_from_bytes: int = 64 << 10
-    """Less than this may be packed as well as it likes."""
+    """The ratio is not checked below this size."""
     source_bytes: int = 512 << 10
-    """Of one Python file."""
+    """The size of one Python file."""
     sources_bytes: int = 2 << 20
-    """Of all of them."""
+    """The size of all Python files together."""
     parse_cpu_seconds: int = 30
     parse_memory_bytes: int = 1 << 30
 
@@ -56,11 +56,11 @@ LIMITS: Final = Limits()
 
 
 class SubmissionError(Exception):
-    """A submission that cannot be used: what is wrong, the file and line, and what to do."""
+    """A submission is refused. The message has the reason, the file and line, and what to do."""
 
 
 class Names:
-    """The names of one submission, no two of which may mean the same file anywhere."""
+    """The names of one submission. No two may mean the same file on any file system."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -97,7 +97,7 @@ class Names:
 
 
 def _name_problem(path: str, limits: Limits) -> str:
-    """Say why a path cannot be used, or nothing."""
+    """Return why a path cannot be used, or an empty string."""
     if len(path) > limits.path_chars:
         return f"the path is longer than {limits.path_chars} characters"
     if any(unicodedata.category(char) in _UNPRINTABLE for char in path):

@@ -1,9 +1,9 @@
-"""The process that parses a stranger's sources: a script, never imported by the judge.
+"""A script that parses the sources of a submission in a process of its own.
 
-It runs isolated and on the standard library alone, and knows nothing of a submission but the text:
-no names, no place to import from. On its command line are the memory and the seconds it may take
-and the names to look for; on its input, each source after its length. It says that it is ready,
-and then for each source, in a line of JSON, where those names are bound or why it has no tree.
+It runs isolated, on the standard library alone, and sees nothing but the text of the sources. Its
+arguments are the limits of memory and seconds, and the names to look for. Its input is each source
+with its length before it. It prints `ready`, and then for each source one line of JSON: where the
+source binds those names, or why it cannot be parsed. The judge never imports this module.
 """
 
 import ast
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 
 def main() -> None:
-    """Answer each source with a line, up to and including the first that cannot be parsed."""
+    """Print a line for each source, up to the first that cannot be parsed."""
     memory, seconds, *wanted = sys.argv[1:]
     limits = {"RLIMIT_CORE": 0, "RLIMIT_AS": int(memory), "RLIMIT_CPU": int(seconds)}
     for name, limit in limits.items():
@@ -24,7 +24,7 @@ def main() -> None:
         _, hard = resource.getrlimit(kind)
         most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(kind, (most, most))
-    gc.disable()  # Millions of nodes, and no cycle among them.
+    gc.disable()  # A tree has millions of nodes and no cycles.
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     request = sys.stdin.buffer.read()
@@ -49,14 +49,14 @@ def _parse_one(source: str, wanted: list[str]) -> dict[str, object]:
             "misnamed": {name: found for name in wanted for found in _misnamed(statements, name)},
         }
     except SyntaxError as error:
-        said = str(error.msg)[:200].encode("utf-8", "replace").decode()
-        return {"error": said, "line": max(error.lineno or 1, 1)}
+        message = str(error.msg)[:200].encode("utf-8", "replace").decode()
+        return {"error": message, "line": max(error.lineno or 1, 1)}
     except (MemoryError, RecursionError, ValueError) as error:
         return {"error": type(error).__name__}
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Yield the statements that bind names of a module, in order."""
+    """Yield the statements that run when the module is imported, in order."""
     left = tree.body[::-1]
     while left:
         node = left.pop()
@@ -75,7 +75,7 @@ def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement could bind to a class."""
+    """Yield the names that a statement may bind to a class."""
     targets: list[ast.expr] = []
     if isinstance(node, ast.ClassDef):
         yield node.name
@@ -92,7 +92,7 @@ def _bound(node: ast.stmt) -> Iterator[str]:
 
 
 def _misnamed(statements: list[ast.stmt], wanted: str) -> Iterator[tuple[str, int]]:
-    """Yield classes that inherit from what the wanted one may inherit from: name and line."""
+    """Yield name and line of classes with another name that inherit from the wanted base."""
     for node in statements:
         if isinstance(node, ast.ClassDef) and node.name != wanted:
             for base in node.bases:
@@ -102,8 +102,8 @@ def _misnamed(statements: list[ast.stmt], wanted: str) -> Iterator[tuple[str, in
 
 
 def _imported(node: ast.ImportFrom) -> Iterator[str]:
-    # Our own protocol, imported to annotate something with it, is nobody's guardrail; nor is what
-    # a submission for the peer tries itself against.
+    # Tiltyard's protocol `Guardrail`, imported for annotations, is not the submission's guardrail.
+    # Neither is a guardrail of `aicomp_sdk` that an attack is tested with.
     ours = node.module in ("tiltyard", "tiltyard.contracts.guardrail") and not node.level
     theirs = (node.module or "").partition(".")[0] == "aicomp_sdk" and not node.level
     for alias in node.names:

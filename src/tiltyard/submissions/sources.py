@@ -1,7 +1,6 @@
-"""Which class of which file is meant, read off the sources without running them.
+"""Finds the classes of a submission in its sources, without running them.
 
-What a syntax tree binds is found out in another process, by `parse.py`; here it is asked, and only
-its answer is seen.
+`parse.py` reads the syntax trees in another process. This module starts it, and reads its output.
 """
 
 import re
@@ -19,7 +18,7 @@ from tiltyard.contracts.tracks import CLASSES, Part
 from tiltyard.submissions.names import Limits, SubmissionError, show
 
 COMPILED: Final = (".dll", ".dylib", ".pyc", ".pyd", ".pyo", ".so")
-"""Python would prefer some of these to the source of the same name."""
+"""Python would import some of these instead of the source of the same name."""
 
 _COOKIE: Final = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _UTF8_COOKIES: Final = frozenset({b"utf-8", b"utf8", b"utf-8-sig"})
@@ -28,25 +27,25 @@ _PROGRAM: Final = str(Path(__file__).absolute().with_name("parse.py"))
 
 
 class Module(Struct, frozen=True):
-    """Where a class stands: a top-level file, or the `__init__.py` of a top-level package."""
+    """The place of a class: a top-level file, or the `__init__.py` of a top-level package."""
 
     file: str
     line: int
 
 
 class Parsed(Struct, frozen=True):
-    """What the parsing process says of one file."""
+    """What `parse.py` reports about one file."""
 
     classes: dict[str, int] = {}
-    """Name to line."""
+    """Maps a name to its line."""
     misnamed: dict[str, tuple[str, int]] = {}
-    """Name to the class that looks as if it were meant, and its line."""
+    """Maps a wanted name to a class that probably should have it, and its line."""
     error: str = ""
     line: int = 0
 
 
 def find_classes(files: Mapping[str, bytes], limits: Limits) -> dict[str, Parsed]:
-    """Check every source, and return what classes are in those that could be loaded."""
+    """Check every source, and return the classes of those that a match could load."""
     for name in files:
         if name.lower().endswith(COMPILED):
             raise SubmissionError(f"{show(name)} is compiled. Submit sources only.")
@@ -83,13 +82,13 @@ def _check_source(data: bytes, shown: str, limits: Limits) -> None:
     if b"\0" in data:
         line = _line(data, data.index(b"\0"))
         raise SubmissionError(f"{shown}:{line}: there is a NUL byte in the source. Remove it.")
-    # A little stricter than Python, which forgives a cookie in the second line after code.
+    # Stricter than Python, which ignores an encoding comment in line 2 after code.
     for number, text in enumerate(re.split(rb"\r\n|\r|\n", data, maxsplit=2)[:2], 1):
         cookie = _COOKIE.match(text.removeprefix(b"\xef\xbb\xbf"))
         if cookie and cookie[1].lower().replace(b"_", b"-") not in _UTF8_COOKIES:
-            said = show(cookie[1].decode())
+            declared = show(cookie[1].decode())
             raise SubmissionError(
-                f"{shown}:{number}: the encoding is declared as {said}. "
+                f"{shown}:{number}: the encoding is declared as {declared}. "
                 "Save the file as UTF-8 and remove the declaration."
             )
 
@@ -99,10 +98,10 @@ def _line(data: bytes, at: int) -> int:
 
 
 def _parse(sources: Mapping[str, bytes], limits: Limits) -> dict[str, Parsed]:
-    """Parse in a process of its own, since a short source can take a parser minutes and gigabytes.
+    """Parse the sources in a process of its own: a short source can take minutes and gigabytes.
 
-    The process knows nothing of the submission but the text, and cannot import from it: it runs
-    isolated, without site packages, and by path, since importing this package would take longer.
+    The process runs isolated, without site packages, and cannot import from the submission. It is
+    started by path, since importing this package would take longer.
     """
     command = [sys.executable, "-I", "-S", "-B", "-W", "ignore", _PROGRAM]
     command += [str(limits.parse_memory_bytes), str(limits.parse_cpu_seconds), *CLASSES.values()]
@@ -118,12 +117,12 @@ def _parse(sources: Mapping[str, bytes], limits: Limits) -> dict[str, Parsed]:
             timeout=4 * limits.parse_cpu_seconds,
             check=False,
         )
-        said = done.stdout
+        output = done.stdout
     except subprocess.TimeoutExpired as error:
-        said = error.stdout or b""
-    hello, *lines = said.split(b"\n")[:-1] or [b""]
+        output = error.stdout or b""
+    hello, *lines = output.split(b"\n")[:-1] or [b""]
     if hello != b"ready":
-        raise RuntimeError(f"{sys.executable} does not start, so that no source can be parsed")
+        raise RuntimeError(f"cannot parse the sources: {sys.executable} does not start")
     answers = [msgspec.json.decode(line, type=Parsed) for line in lines]
     found = dict(zip(sources, answers, strict=False))
     for name, parsed in found.items():
@@ -148,7 +147,7 @@ def _refuse_nested(name: str) -> NoReturn:
 def choose(
     found: Mapping[str, Parsed],
 ) -> tuple[dict[Part, Module], dict[Part, tuple[Module, ...]]]:
-    """Return what to load for each part; where that is not clear, what there is."""
+    """Return the module to load for each part, and all candidates where that is not clear."""
     modules: dict[Part, Module] = {}
     rivals: dict[Part, tuple[Module, ...]] = {}
     for part, class_name in CLASSES.items():
@@ -166,7 +165,7 @@ def choose(
 
 
 def misnamed(found: Mapping[str, Parsed]) -> dict[Part, str]:
-    """Return what to say of classes that are called otherwise than they must be."""
+    """Return a hint for each part that has a class with the wrong name."""
     return {
         part: f"{show(file)}:{line}: class {show(name)} inherits from {wanted}Base. "
         f"Call it {wanted}."
@@ -186,8 +185,8 @@ def missing(
         if part in rivals:
             places = " and ".join(f"{show(at.file)}:{at.line}" for at in rivals[part][:5])
             return (
-                f"Class {CLASSES[part]} is in {places}, and only one can be meant. "
-                f"Call that file {part}.py."
+                f"Class {CLASSES[part]} is in {places}, and only one can be played. "
+                f"Name that file {part}.py."
             )
     for part in parts:
         if part in otherwise:
