@@ -1,4 +1,4 @@
-"""Submissions for the peer, as strangers would send them."""
+"""Fixtures: submissions for `aicomp_sdk`."""
 
 import tempfile
 import textwrap
@@ -15,7 +15,7 @@ Open = Callable[..., Submission]
 
 @pytest.fixture
 def opened() -> Iterator[Open]:
-    """Return a function that opens a folder of `submissions`, or sources given by name."""
+    """Return a function that opens a folder of `submissions`, or the given sources."""
     with tempfile.TemporaryDirectory(prefix="tiltyard-test-") as name:
         root = Path(name)
         root.chmod(0o755)

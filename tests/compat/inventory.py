@@ -1,4 +1,4 @@
-"""Take the inventory of a package's public names, off its sources: `inventory.json` is made so.
+"""Lists the public names of a package from its sources. `inventory.json` is its output.
 
 python inventory.py VERSION=DIRECTORY... > inventory.json
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def public_names(tree: ast.Module) -> set[str]:
-    """Return what a module defines or says that it exports; private names are nobody's."""
+    """Return the public names that a module defines or exports."""
     found = {name for node in tree.body for name in _bound(node)}
     return {name for name in found if not name.startswith("_")}
 

@@ -1,4 +1,4 @@
-"""Guardrails for the peer, beside twins that say the same in our own words."""
+"""Guardrails for `aicomp_sdk`, compared with the same guardrails for Tiltyard."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -30,7 +30,7 @@ MESSAGES: Final = (
 
 
 class Taint:
-    """What `taint-of-dicts` says."""
+    """The same rules as `taint-of-dicts`."""
 
     def __init__(self) -> None:
         self.tainted = False
@@ -47,10 +47,10 @@ class Taint:
         return Decision.allow("nothing to say")
 
 
-def test_a_match_is_the_twins_match(opened: Open) -> None:
+def test_match_equals_that_of_the_same_guardrail_for_tiltyard(opened: Open) -> None:
     ours = play_defense(MatchSettings(generate(123), SHORT), Taint)
-    with GuestPool(opened("taint-of-dicts"), "guardrail") as house:
-        theirs = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
+    with GuestPool(opened("taint-of-dicts"), "guardrail") as pool:
+        theirs = play_defense(MatchSettings(generate(123), SHORT), pool.guardrail)
     assert theirs.digest == ours.digest
     assert theirs.inconsistent == 0
     assert theirs.score.breaches > 0
@@ -59,8 +59,8 @@ def test_a_match_is_the_twins_match(opened: Open) -> None:
 
 def test_restore_equals_replay(opened: Open) -> None:
     ours = SandboxEnv(guardrail=Taint())
-    with GuestPool(opened("taint-of-dicts"), "guardrail") as house:
-        theirs = SandboxEnv(guardrail=house.guardrail())
+    with GuestPool(opened("taint-of-dicts"), "guardrail") as pool:
+        theirs = SandboxEnv(guardrail=pool.guardrail())
         moments = [theirs.snapshot()]
         for message in MESSAGES:
             ours.interact(message)
@@ -75,8 +75,8 @@ def test_restore_equals_replay(opened: Open) -> None:
 
 
 def test_an_ensemble_with_redaction(opened: Open) -> None:
-    with GuestPool(opened("ensemble-of-decisions"), "guardrail") as house:
-        env = SandboxEnv(guardrail=house.guardrail())
+    with GuestPool(opened("ensemble-of-decisions"), "guardrail") as pool:
+        env = SandboxEnv(guardrail=pool.guardrail())
         for message in MESSAGES:
             env.interact(message)
         decided = [(e.name, e.decision.value, e.reason, e.ok) for e in env.trace.public_events()]
@@ -111,9 +111,9 @@ class Guardrail:
 """
 
 
-def test_decisions_of_any_make(opened: Open) -> None:
-    with GuestPool(opened(guardrail=ODD), "guardrail") as house:
-        env = SandboxEnv(guardrail=house.guardrail())
+def test_decisions_of_every_type_are_converted(opened: Open) -> None:
+    with GuestPool(opened(guardrail=ODD), "guardrail") as pool:
+        env = SandboxEnv(guardrail=pool.guardrail())
         env.interact("read file readme")
         env.interact("run echo")
         env.interact("delete a.txt")

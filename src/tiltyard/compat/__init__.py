@@ -1,11 +1,11 @@
-"""Submissions that were written for `aicomp_sdk`, run unchanged inside the jail.
+"""Runs submissions that were written for `aicomp_sdk`, unchanged, inside the jail.
 
-This is the door through which a guest asks for it, and it is only ever opened there: the judge's
-process has no `aicomp_sdk`. A submission that has nothing of Tiltyard's in its modules is taken
-for one of theirs, and is given an environment, a configuration and a context in their shapes,
-which can also be read as ours. Nothing here is believed by the judge, and nothing is secret.
+Only guests use this package: `aicomp_sdk` does not exist in the judge's process. If no module of a
+submission uses a name of Tiltyard's, it counts as a submission for `aicomp_sdk`. It then gets an
+environment, a configuration and a context as `aicomp_sdk` has them; Tiltyard's own attributes work
+on them too. The judge trusts nothing here, and nothing here is secret.
 
-What is behind the door is imported when it is needed, so that other guests do not wait for it.
+The other modules of this package are imported on first use, so that other guests start faster.
 """
 
 import sys
@@ -21,12 +21,12 @@ PEER: Final = "aicomp_sdk"
 
 def install(submission: Path) -> None:
     """Let `aicomp_sdk` be imported in this process."""
-    # Before the paths: a submission that brings a copy of it is not meant to bring its judge.
-    sys.meta_path.insert(0, _Doorkeeper(str(submission)))
+    # Before the search path: a copy of `aicomp_sdk` inside the submission is not used.
+    sys.meta_path.insert(0, _PeerFinder(str(submission)))
 
 
-class _Doorkeeper:
-    """Finds nothing but the peer's modules, and learns how on first demand."""
+class _PeerFinder:
+    """An import finder for the modules of `aicomp_sdk`."""
 
     def __init__(self, submission: str) -> None:
         self._submission = submission
@@ -35,13 +35,13 @@ class _Doorkeeper:
         del path, target
         if name.partition(".")[0] != PEER:
             return None
-        from tiltyard.compat import imports  # noqa: PLC0415 - most guests never get here
+        from tiltyard.compat import imports  # noqa: PLC0415 - most guests never need it
 
         return imports.find(name, self._submission)
 
 
 def speaks_natively(submission: Path) -> bool:
-    """Tell whether the modules of a submission have something of Tiltyard's, and not the peer's."""
+    """Return whether a submission uses names of Tiltyard's, and not `aicomp_sdk`."""
     if PEER in sys.modules:
         return False
     return any(
@@ -58,7 +58,7 @@ def _is_ours(value: object) -> bool:
 
 
 def construct(made_by: Callable[..., Any]) -> Any:
-    """Make a submission's object: theirs may insist on a configuration, which is empty."""
+    """Construct a submission's class. A required parameter `config` gets an empty dict."""
     try:
         config = signature(made_by).parameters.get("config")
     except (TypeError, ValueError):
@@ -73,18 +73,18 @@ _COLLECTING: Final = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 def run_attack(
     attack: Any, env: Any, config: AttackRunConfig, rest: Callable[[float], None]
-) -> list[Any]:
-    """Run an attack of theirs, and return what it found as candidates of ours.
+) -> Any:
+    """Run an attack for `aicomp_sdk`, and return its findings as candidates.
 
-    `rest` lets the given seconds pass on the clock that the attack reads.
+    `rest` advances the attack's clock by the given seconds.
     """
-    from tiltyard.compat.attack import run  # noqa: PLC0415 - most guests never get here
+    from tiltyard.compat.attack import run  # noqa: PLC0415 - most guests never need it
 
     return run(attack, env, config, rest)
 
 
 def adapt_guardrail(guardrail: Any) -> None:
-    """Let a guardrail of theirs be asked in our words, and answer in them."""
-    from tiltyard.compat.guardrail import adapt  # noqa: PLC0415 - most guests never get here
+    """Make a guardrail for `aicomp_sdk` take and return Tiltyard's types."""
+    from tiltyard.compat.guardrail import adapt  # noqa: PLC0415 - most guests never need it
 
     adapt(guardrail)

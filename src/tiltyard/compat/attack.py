@@ -1,10 +1,10 @@
-"""Running an attack of theirs: its environment, its configuration, and what it returns.
+"""Runs an attack for `aicomp_sdk`: its environment, its configuration, and its result.
 
-Their attacks know seconds and no steps. On a guest's clock the whole budget of steps is the whole
-time budget, so a loop that looks at the clock ends by itself, with what it found. One that says
-several messages before it looks again must not lose everything for that: when the steps are
-spent, its messages go unheard while time goes on, until it looks. Only one that never looks is
-ended by an error.
+These attacks count seconds, not steps. On a guest's clock the time budget ends with the last step,
+so a loop that checks the clock ends by itself and returns its findings. An attack that sends
+several messages between two checks must not lose its findings: when the steps are spent, the
+environment ignores its messages, and the clock goes on until the attack checks it. Only an attack
+that never checks the clock ends with an error.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,47 +21,44 @@ from tiltyard.compat.imports import notice, where
 from tiltyard.contracts.attack import AttackRunConfig as OurConfig
 from tiltyard.contracts.attack import BudgetSpentError
 
-MIN_UNHEARD: Final = 1_000
-"""How many messages may go unheard, or as many as there were steps: then the attack is told."""
-UNHEARD_PART: Final = 0.01
-"""What part of the time budget such a message takes, for those who have set a time of their own."""
+MIN_IGNORED: Final = 1_000
+"""The environment ignores this many messages, or as many as there were steps, before it raises."""
+IGNORED_PART: Final = 0.01
+"""The part of the time budget that an ignored message takes on the clock."""
 
 SHORT_TRACE_EVENTS: Final = 100
 LONG_TRACE_SECONDS: Final = 20e-6
-"""What each event beyond these takes on the clock when a trace is exported.
+"""The time that each further event takes on the clock when a trace is exported.
 
-An attack that never resets copies its whole past at every message, and was stopped by the time
-that this took. Here, too, its time must be over before the judge's patience is.
+An attack that never resets copies its whole trace at every message. In `aicomp_sdk` the time that
+this takes stops it. Here, its time budget must end before the judge's deadline.
 """
 
 _FIELDS: Final = tuple(ToolEvent.__dataclass_fields__)
 _ERRORS: Final = {"deny": "denied", "confirm": "confirm_required"}
 _NOT_THERE: Final = {
-    "agent": "the agent is on the judge's side",
-    "fixtures_dir": "the world is on the judge's side: look around with `interact`",
-    "guardrail": "an attack does not see the guardrail: its decisions are in the trace",
+    "agent": "the agent is in the judge's process",
+    "fixtures_dir": "the world is in the judge's process: explore it with `interact`",
+    "guardrail": "an attack cannot access the guardrail: read its decisions in the trace",
     "hook_registry": "there are no hooks",
     "runtime_history": "use `trace`",
     "step": "use `interact`",
 }
 
 
-def run(attack: Any, env: Any, config: OurConfig, rest: Callable[[float], None]) -> list[Any]:
-    """Run it, and return its findings as candidates; what is none stays as it is."""
+def run(attack: Any, env: Any, config: OurConfig, rest: Callable[[float], None]) -> Any:
+    """Run an attack, and return its findings as candidates. Return anything else unchanged."""
     theirs = AttackRunConfig(config.time_budget_s, config.max_steps, config.max_tool_hops)
     found = attack.run(PeerEnv(env, theirs, rest), theirs)
     if isinstance(found, Mapping):
         found = found.get("findings")
-    if not isinstance(found, Iterable):
-        kind = type(found).__name__
-        raise TypeError(f"run returned {kind}, and not a list of candidates or findings")
-    return list(_candidates(found))
+    return list(_candidates(found)) if isinstance(found, Iterable) else found
 
 
 def _candidates(found: Any) -> Iterator[Any]:
     """Yield the messages of each finding; of findings as dicts, each chain once.
 
-    Nobody counted those by their index, and a loop finds the same chain again and again.
+    A search loop often returns the same chain many times.
     """
     seen: set[tuple[Any, ...]] = set()
     for finding in found:
@@ -74,7 +71,7 @@ def _candidates(found: Any) -> Iterator[Any]:
 
 
 def _messages(finding: Any) -> tuple[Any, ...] | None:
-    """Return the user's messages of a finding, wherever a version had them."""
+    """Return the user's messages of a finding, in the format of any version of `aicomp_sdk`."""
     inner = finding
     while isinstance(inner, Mapping):
         messages = inner.get("user_messages")
@@ -86,7 +83,7 @@ def _messages(finding: Any) -> tuple[Any, ...] | None:
 
 
 class _Interaction(EnvInteractionResult):
-    """Their numbers, and whatever else ours has."""
+    """The fields of `aicomp_sdk`, and the attributes of Tiltyard's interaction."""
 
     _ours: Any = None
 
@@ -97,7 +94,7 @@ class _Interaction(EnvInteractionResult):
 
 
 class _Trace(Trace):
-    """Their lists, and whatever else ours has."""
+    """The fields of `aicomp_sdk`, and the attributes of Tiltyard's trace."""
 
     _ours: Any = None
 
@@ -111,7 +108,7 @@ class _Trace(Trace):
 
 
 class _Tools:
-    """What older attacks read off the tools; they cannot be called from outside."""
+    """The part of `env.tools` that older attacks use. Attacks cannot call tools directly."""
 
     def __init__(self, env: "PeerEnv") -> None:
         self._env = env
@@ -124,7 +121,7 @@ class _Tools:
 
 
 class PeerEnv:
-    """An environment in their shapes. What they do not have is ours."""
+    """An environment as `aicomp_sdk` has it, with the attributes of Tiltyard's environment."""
 
     def __init__(self, ours: Any, config: AttackRunConfig, rest: Callable[[float], None]) -> None:
         self.ours = ours
@@ -132,10 +129,10 @@ class PeerEnv:
         self.config = config
         self.tools = _Tools(self)
         self._rest = rest
-        self._unheard = 0
-        self._last_unheard: str | None = None
+        self._ignored = 0
+        self._last_ignored: str | None = None
         self._total: int | None = None
-        """How many calls there were so far, where it is known."""
+        """How many calls there were so far; None if that is unknown."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_THERE:
@@ -148,10 +145,10 @@ class PeerEnv:
         return f"<PeerEnv: seed {self.seed}, {self.ours.steps_left} steps left>"
 
     def reset(self, *_args: Any, **_named: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Go back to the beginning. A seed changes nothing: the world is the match's."""
+        """Go back to the beginning. A seed changes nothing: the match sets the world."""
         self.ours.reset()
-        self._last_unheard = self._total = None
-        # Some environments of theirs return nothing, and some a pair: nobody minds a pair.
+        self._last_ignored = self._total = None
+        # Some environments of `aicomp_sdk` return nothing, and some a pair. A pair suits both.
         return {"turn_index": 0, "trace_summary_json": "{}"}, {"trace": self.export_trace_dict()}
 
     def interact(self, user_message: str, max_tool_hops: int | None = None) -> EnvInteractionResult:
@@ -161,7 +158,7 @@ class PeerEnv:
         try:
             done = self.ours.interact(user_message, hops)
         except BudgetSpentError:
-            return self._unheard_message(user_message)
+            return self._ignore(user_message)
         self._total = done.total_tool_events
         result = _Interaction(
             self.seed,
@@ -175,21 +172,21 @@ class PeerEnv:
         object.__setattr__(result, "_ours", done)
         return result
 
-    def _unheard_message(self, message: str) -> EnvInteractionResult:
+    def _ignore(self, message: str) -> EnvInteractionResult:
         budget = self.config
-        if self._unheard >= max(MIN_UNHEARD, budget.max_steps):
+        if self._ignored >= max(MIN_IGNORED, budget.max_steps):
             raise BudgetSpentError(
-                f"{where()}no steps are left, and none were {self._unheard:,} messages ago: "
-                "look at the time or at `env.steps_left`, and return what was found"
+                f"{where()}no steps are left, since {self._ignored:,} messages ago: check the time "
+                "or `env.steps_left`, and return what you have found"
             )
-        if not self._unheard:
+        if not self._ignored:
             notice(
-                f"the {budget.max_steps:,} steps are spent and the time is over; messages from "
-                "here on go unheard"
+                f"the {budget.max_steps:,} steps are spent and the time is over; the environment "
+                "ignores further messages"
             )
-        self._unheard += 1
-        self._last_unheard = message
-        self._rest(budget.time_budget_s * UNHEARD_PART)
+        self._ignored += 1
+        self._last_ignored = message
+        self._rest(budget.time_budget_s * IGNORED_PART)
         if self._total is None:
             self._total = len(self.ours.trace.public_events())
         return EnvInteractionResult(self.seed, self._total, agent_turns=1, agent_refused=True)
@@ -199,30 +196,30 @@ class PeerEnv:
 
     def restore(self, snapshot: Any) -> None:
         self.ours.restore(snapshot)
-        self._last_unheard = self._total = None
+        self._last_ignored = self._total = None
 
     def export_trace_dict(self) -> dict[str, Any]:
-        told: dict[str, Any] = self.ours.export_trace_dict()
-        told["tool_events"] = [_their_event(event) for event in told["tool_events"]]
-        long = len(told["tool_events"]) - SHORT_TRACE_EVENTS
+        exported: dict[str, Any] = self.ours.export_trace_dict()
+        exported["tool_events"] = [_peer_event(event) for event in exported["tool_events"]]
+        long = len(exported["tool_events"]) - SHORT_TRACE_EVENTS
         if long > 0:
             self._rest(long * LONG_TRACE_SECONDS)
-        if self._last_unheard is not None:
-            # Code that looks at the last message after sending one must find one.
-            told["user_messages"].append(self._last_unheard)
-            told["assistant_messages"].append("")
-        return told
+        if self._last_ignored is not None:
+            # Code that reads the last message after sending one must find it.
+            exported["user_messages"].append(self._last_ignored)
+            exported["assistant_messages"].append("")
+        return exported
 
     @property
     def trace(self) -> Trace:
-        told = self.export_trace_dict()
-        events = [ToolEvent(**event) for event in told["tool_events"]]
-        trace = _Trace(self.seed, told["user_messages"], events, told["assistant_messages"])
+        exported = self.export_trace_dict()
+        events = [ToolEvent(**event) for event in exported["tool_events"]]
+        trace = _Trace(self.seed, exported["user_messages"], events, exported["assistant_messages"])
         trace._ours = self.ours.trace  # noqa: SLF001 - our own
         return trace
 
     def share(self, config: Any) -> tuple[Any, OurConfig]:
-        """Return our own environment, and the part of the budget that a configuration means."""
+        """Return Tiltyard's environment, and the part of the budget that `config` asks for."""
         seconds = self.config.time_budget_s
         if isinstance(config, Mapping):
             seconds = float(config.get("seconds", config.get("time_budget_s", seconds)))
@@ -234,7 +231,7 @@ class PeerEnv:
         return self.ours, OurConfig(seconds, whole.max_steps, whole.max_tool_hops)
 
 
-def _their_event(event: Mapping[str, Any]) -> dict[str, Any]:
-    told = {name: event[name] for name in _FIELDS}
-    told["error"] = _ERRORS.get(event["decision"], told["error"])
-    return told
+def _peer_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: event[name] for name in _FIELDS}
+    fields["error"] = _ERRORS.get(event["decision"], fields["error"])
+    return fields

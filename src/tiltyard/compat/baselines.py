@@ -1,7 +1,7 @@
-"""What submissions of theirs build upon: the shipped guardrails and Go-Explore.
+"""The guardrails and Go-Explore that `aicomp_sdk` ships, for submissions that build on them.
 
-The guardrails decide by their dict of a context alone, as theirs do, so that an attack can ask one
-as well. Go-Explore is Tiltyard's own.
+The guardrails decide by the context dict alone, as in `aicomp_sdk`, so that an attack can call one
+too. Go-Explore is Tiltyard's own.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class AllowGuardrail(GuardrailBase):
 
 
 class OptimalGuardrail(GuardrailBase):
-    """Nothing dangerous after something untrusted, and nothing at all with a sensitive target."""
+    """Denies dangerous calls after untrusted input, and every call with a sensitive target."""
 
     def decide(
         self, tool_name: str, tool_args: Mapping[str, Any], context: Mapping[str, Any]
@@ -47,7 +47,7 @@ class OptimalGuardrail(GuardrailBase):
 
 
 class RulesGuardrail(GuardrailBase):
-    """Effects after something untrusted only as the user asked for them, and a few rules more."""
+    """Denies effects after untrusted input, unless the user asked for them; and has more rules."""
 
     def decide(
         self, tool_name: str, tool_args: Mapping[str, Any], context: Mapping[str, Any]
@@ -65,20 +65,20 @@ class RulesGuardrail(GuardrailBase):
 
 
 class GoExploreAttack(AttackAlgorithmBase):
-    """Tiltyard's Go-Explore under their name, with the part of the budget that it is given."""
+    """Tiltyard's Go-Explore under the name of `aicomp_sdk`, with the given part of the budget."""
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         super().__init__(config)
         if self.config:
             ignored = ", ".join(sorted(map(str, self.config)))
-            notice(f"Go-Explore is Tiltyard's own here, and is not set by: {ignored}")
+            notice(f"this is Tiltyard's own Go-Explore, which ignores the settings: {ignored}")
 
     def run(self, env: Any, config: Any) -> Any:
         if not isinstance(env, PeerEnv):
-            raise TypeError("run takes the environment that the match gave")
+            raise TypeError("run takes the environment of the match")
         found = GoExplore().run(*env.share(config))
         return [AttackCandidate(each.user_messages) for each in found]
 
 
 def clear_hooks() -> None:
-    """Do nothing: there are none."""
+    """Do nothing: Tiltyard has no hooks."""

@@ -1,7 +1,7 @@
-"""The peer's side of the contract: the classes that its submissions import and build upon.
+"""The classes of `aicomp_sdk` that submissions import and inherit from.
 
-They are plain dataclasses, as authors know them, where ours are structs. Both the older and the
-current form of each is understood: a configuration and a result read as objects and as dicts.
+They are dataclasses, as in `aicomp_sdk`. Older versions used dicts for configurations and results,
+so these objects can be read as dicts too.
 """
 
 import time
@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
 from tiltyard.contracts.attack import (
-    AttackAlgorithmBase as AttackAlgorithmBase,  # noqa: PLC0414 - handed on
+    AttackAlgorithmBase as AttackAlgorithmBase,  # noqa: PLC0414 - re-exported
 )
 
 DEFAULT_MAX_TOOL_HOPS: Final = 8
@@ -26,13 +26,13 @@ class DecisionAction(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "DecisionAction | None":
-        """Take any case: the oldest version did not check, and allowed what it did not know."""
+        """Accept any case, as the oldest version did."""
         return cls.__members__.get(str(value).upper())
 
 
 @dataclass(unsafe_hash=True)
 class Decision:
-    """A guardrail's word. It can be changed, as it could in the older versions."""
+    """A guardrail's decision. It is mutable, as in older versions."""
 
     action: DecisionAction
     reason: str = ""
@@ -59,7 +59,7 @@ class Decision:
 
 
 class GuardrailBase:
-    """Allows everything. State is carried without `snapshot_state`, which nobody calls here."""
+    """Allows everything. Tiltyard keeps a guardrail's state without calling `snapshot_state`."""
 
     def decide(
         self, tool_name: str, tool_args: Mapping[str, Any], context: Mapping[str, Any]
@@ -75,7 +75,7 @@ class GuardrailBase:
 
 
 class _ReadsAsDict:
-    """Lets an object be read as the dict that it was in older versions."""
+    """Makes an object readable like the dict that it was in older versions."""
 
     def _as_dict(self) -> dict[str, Any]:
         raise NotImplementedError
@@ -112,7 +112,7 @@ class AttackRunConfig(_ReadsAsDict):
     max_tool_hops: int = DEFAULT_MAX_TOOL_HOPS
 
     def _as_dict(self) -> dict[str, Any]:
-        # No `steps`: older attacks counted messages by it, and had to bring a number of their own.
+        # No `steps`: older attacks counted messages with it, and set a number of their own.
         return {"seconds": self.time_budget_s, **vars(self)}
 
 
@@ -127,7 +127,7 @@ class AttackCandidate:
 
 @dataclass(frozen=True)
 class EnvInteractionResult(_ReadsAsDict):
-    """What one message led to, in numbers."""
+    """The numbers of calls that one message led to."""
 
     seed: int
     total_tool_events: int = 0
@@ -175,7 +175,7 @@ class ToolEvent:
 
 @dataclass
 class Trace:
-    """What happened so far: a copy, so that writing into it changes nothing."""
+    """A copy of the trace so far: changing it has no effect on the match."""
 
     seed: int
     user_messages: list[str] = field(default_factory=list)
@@ -210,7 +210,7 @@ class ToolScope(StrEnum):
 
 
 class Timebox:
-    """So many seconds from now on, by the clock that the guest sees."""
+    """A time limit of `seconds`, on the guest's clock."""
 
     def __init__(self, seconds: float) -> None:
         self.deadline = time.monotonic() + seconds

@@ -1,7 +1,7 @@
-"""Asking a guardrail of theirs: a dict for a context, and their decisions for ours.
+"""Adapts a guardrail for `aicomp_sdk`: a dict as context, and decisions converted.
 
-Only the class's `decide` is put in another frame. The object itself stays as its author made it,
-since its attributes are what is carried through snapshots.
+`adapt` wraps the class's `decide`. The object itself stays as it is, since snapshots contain its
+attributes.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from tiltyard.contracts.decision import Action, Decision
 
 
 class PeerContext(dict[str, Any]):
-    """The dict that their guardrails expect. What it does not have, ours may."""
+    """The context dict of `aicomp_sdk`. Other keys are looked up in Tiltyard's context."""
 
     def __init__(self, ours: Any) -> None:
         super().__init__(
@@ -36,12 +36,12 @@ class PeerContext(dict[str, Any]):
         return getattr(self._ours, name)
 
     def __reduce__(self) -> Any:
-        """Be a plain dict when kept: theirs could be, and ours cannot."""
+        """Copy as a plain dict: guardrails may keep a context, and Tiltyard's cannot be copied."""
         return dict, (dict(self),)
 
 
 def adapt(guardrail: Any) -> None:
-    """Change the class of a guardrail so that it takes and gives what ours do."""
+    """Wrap `decide` of a guardrail's class, so that it takes and returns Tiltyard's types."""
     if "decide" in getattr(guardrail, "__dict__", {}):
         raise TypeError("decide must be a method of the class Guardrail, not set on the object")
     kind = type(guardrail)
@@ -50,31 +50,31 @@ def adapt(guardrail: Any) -> None:
 
     def decide(self: Any, tool_name: str, tool_args: dict[str, Any], context: Any) -> Any:
         nonlocal asked
-        if asked:  # It asks itself, and expects its own kind of answer.
+        if asked:  # `decide` calls itself, and expects a decision of `aicomp_sdk`.
             return theirs(self, tool_name, tool_args, context)
         asked = True
         try:
             given = dict(tool_args)
-            said = theirs(self, tool_name, given, PeerContext(context))
+            decision = theirs(self, tool_name, given, PeerContext(context))
         finally:
             asked = False
-        return _ours(said, tool_args, given)
+        return _ours(decision, tool_args, given)
 
     kind.decide = decide
 
 
-def _ours(said: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> Any:
-    """Return a decision in our words; what is none stays as it is, to be refused as such."""
-    action = getattr(said, "action", None)
-    if action is None or isinstance(said, Decision):
-        return said
+def _ours(decision: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> Any:
+    """Return a decision of Tiltyard's. The runner refuses anything that is not a decision."""
+    action = getattr(decision, "action", None)
+    if action is None or isinstance(decision, Decision):
+        return decision
     word = str(getattr(action, "value", action)).lower()
-    reason = str(getattr(said, "reason", ""))
-    sanitized = getattr(said, "sanitized_args", None)
+    reason = str(getattr(decision, "reason", ""))
+    sanitized = getattr(decision, "sanitized_args", None)
     if word == Action.SANITIZE and sanitized is None:
-        word = "allow"  # Nothing was taken out: theirs runs such a call as it is.
+        word = "allow"  # `aicomp_sdk` runs such a call unchanged.
     if word == Action.ALLOW:
-        # Theirs runs the arguments as `decide` left them, which is what `sanitize` is for.
+        # `aicomp_sdk` runs the call with the arguments that `decide` has changed.
         return Decision.sanitize(after, reason) if after != before else Decision.allow(reason)
-    # Our runner reads the word, and says so if it is none that it knows.
+    # The runner reports an unknown action.
     return Decision(word, reason, sanitized)  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""The modules of `aicomp_sdk` as a submission imports them.
+"""The modules of `aicomp_sdk`, as a submission imports them.
 
-A name that answers leads to this package. A name that is known and has no counterpart can be
-imported too, since many import at the top what they use only when run as a script; whoever uses
-it is told what to do instead. A name that nobody knows is an `ImportError`.
+A supported name leads to an object of this package. A known name without a counterpart can be
+imported too, because many submissions import at the top what they use only when run as a script.
+Using it raises an error that says what to do instead. An unknown name is an `ImportError`.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from tiltyard.compat.names import (
     MODULES,
     PEER_VERSION,
     RENAMED,
-    WITHOUT_ANSWERS,
+    UNSUPPORTED,
 )
 
 PEER: Final = "aicomp_sdk"
@@ -27,29 +27,29 @@ _OURS: Final = str(Path(__file__).parents[1]) + "/"
 
 
 def find(name: str, submission: str) -> ModuleSpec:
-    """Return where a module comes from, or say that there is none."""
+    """Return the spec of a module, or raise if `aicomp_sdk` has no such module."""
     place = name[len(PEER) + 1 :]
-    if place not in MODULES and not _is_without_answers(place) and not _has_below(place):
+    if place not in MODULES and not _is_unsupported(place) and not _has_below(place):
         raise ModuleNotFoundError(
-            f"{where(submission)}Tiltyard knows no module {name} (of {PEER} {PEER_VERSION}): "
+            f"{where(submission)}unknown module {name}: {PEER} {PEER_VERSION} does not have it; "
             "see docs/migration.md",
             name=name,
         )
-    # All are packages: what is below them is found here, and not on a path.
+    # All modules are packages, so that imports of submodules come here too.
     return ModuleSpec(name, _Loader(place, submission), is_package=True)
 
 
-def _is_without_answers(place: str) -> bool:
-    return any(place == top or place.startswith(f"{top}.") for top in WITHOUT_ANSWERS)
+def _is_unsupported(place: str) -> bool:
+    return any(place == top or place.startswith(f"{top}.") for top in UNSUPPORTED)
 
 
 def _has_below(place: str) -> bool:
-    return any(known.startswith(f"{place}.") for known in (*MODULES, *WITHOUT_ANSWERS))
+    return any(known.startswith(f"{place}.") for known in (*MODULES, *UNSUPPORTED))
 
 
 def where(submission: str = "") -> str:
-    """Return the file and line of the submission that is being run, as the start of a sentence."""
-    # There is no other way to see who asked.
+    """Return the submission's file and line that called, as the beginning of a message."""
+    # Only the stack shows which line of the submission called.
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
     while frame is not None:
         name = frame.f_code.co_filename
@@ -61,7 +61,7 @@ def where(submission: str = "") -> str:
 
 
 def notice(text: str) -> None:
-    """Tell the author something that is no error, with the line that it is about."""
+    """Print a notice to the author, with the line that it is about."""
     sys.stderr.write(f"tiltyard: {where()}{text}\n")
 
 
@@ -85,13 +85,13 @@ class _Loader(Loader):
 
 
 def _target(place: str, name: str) -> str:
-    """Return the name under which this package has what is asked for; nothing, if it has not."""
+    """Return the name of the counterpart in this package, or an empty string."""
     target = RENAMED.get((place, name), name)
     return target if target in HOME_OF else ""
 
 
 class _PeerModule(ModuleType):
-    """A module whose names are looked up when they are asked for."""
+    """A module that looks up its names on first use."""
 
     __all__: list[str]
     __version__: str
@@ -103,18 +103,18 @@ class _PeerModule(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         below = f"{self.place}.{name}".lstrip(".")
         known = name in MODULES.get(self.place, ())
-        if not known and (below in MODULES or below in WITHOUT_ANSWERS or _has_below(below)):
+        if not known and (below in MODULES or below in UNSUPPORTED or _has_below(below)):
             return importlib.import_module(f"{PEER}.{below}")
         target = _target(self.place, name)
         if known and target:
             value = getattr(importlib.import_module(f"tiltyard.compat.{HOME_OF[target]}"), target)
-        elif known or (_is_without_answers(self.place) and not name.startswith("_")):
+        elif known or (_is_unsupported(self.place) and not name.startswith("_")):
             value = _stand_in(self.place, name, self.submission)
         else:
-            # Not an AttributeError: a from-import would put a sentence of its own in its place.
+            # Not an AttributeError: `from ... import` would replace its message.
             raise ImportError(
-                f"{where(self.submission)}Tiltyard knows no {name} in {self.__name__} "
-                f"(of version {PEER_VERSION}): see docs/migration.md",
+                f"{where(self.submission)}unknown name {name}: {self.__name__} of version "
+                f"{PEER_VERSION} does not have it; see docs/migration.md",
                 name=self.__name__,
             )
         setattr(self, name, value)
@@ -122,7 +122,7 @@ class _PeerModule(ModuleType):
 
 
 class _StandIn(type):
-    """Something that can be imported and annotated with, and used in no other way."""
+    """A placeholder that can be imported and used in annotations. Any other use raises."""
 
     _full: str
     _advice: str
@@ -131,7 +131,7 @@ class _StandIn(type):
     def __new__(cls, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> "_StandIn":
         for base in bases:
             if isinstance(base, _StandIn):
-                base._refuse()  # noqa: SLF001 - one of us
+                base._refuse()  # noqa: SLF001 - the same class
         return super().__new__(cls, name, bases, content)
 
     def _refuse(cls) -> NoReturn:

@@ -1,7 +1,7 @@
-"""Which names of `aicomp_sdk` there are, which of them answer, and what is said of the others.
+"""The names of `aicomp_sdk`: which are supported, and what to use instead of the others.
 
-Data, read by `imports`. The layouts of versions 1 to 3 stand side by side; where a module moved,
-both places answer.
+This is data for `imports`. It contains the layouts of versions 1 to 3; a module that has moved can
+be imported from both places.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ _HOMES: Final = {
     "baselines": "AllowGuardrail clear_hooks GoExploreAttack OptimalGuardrail RulesGuardrail",
 }
 HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
-"""A name that answers, to the module of this package that has it."""
+"""Maps each supported name to the module of this package that defines it."""
 
 _ENV_API: Final = """
     AttackEnvProtocol coerce_env_selection DEFAULT_MAX_TOOL_HOPS DiagnosticsEnv
@@ -97,7 +97,7 @@ MODULES: Final = {
         "utils.timebox": "Timebox",
     }.items()
 }
-"""Modules, without the package's own name, of which some names answer."""
+"""The names of each module with supported names, by its path below the package."""
 
 RENAMED: Final = {
     ("attacks.baselines.attacker_goexplore", "AttackAlgorithm"): "GoExploreAttack",
@@ -105,24 +105,24 @@ RENAMED: Final = {
     ("attacks.baselines.guardrail_rules", "Guardrail"): "RulesGuardrail",
     ("guardrails.optimal", "Guardrail"): "OptimalGuardrail",
 }
-"""Names that mean something else in each module."""
+"""Names that have different meanings in different modules."""
 
-_MATCH_BRINGS = "a match brings its own"
+_MATCH_BRINGS = "a match provides its own"
 _HOOKS_ARE_GONE = (
-    "hooks changed what the tools say, and here nobody writes into the world but the scenario: "
-    "leave them out, and see what a tool said in the guardrail's `observe(name, args, result)`"
+    "hooks changed the output of tools, and in Tiltyard only the scenario writes into the world: "
+    "remove them, and read a tool's output in the guardrail's `observe(name, args, result)`"
 )
-_OUTSIDE = "a submission is played, and plays nothing itself: use `tiltyard.matches` outside of it"
+_OUTSIDE = "a submission cannot play matches itself: use `tiltyard.matches` outside of it"
 
 ADVICE: Final = {
-    "core": "the world is on the judge's side: use `env.interact` and what it returns",
-    "SandboxEnv": "an attack is given its environment, and can make no other: use `env`",
-    "core.env.sandbox": "an attack is given its environment, and can make no other: use `env`",
+    "core": "the world is in the judge's process: use `env.interact` and its result",
+    "SandboxEnv": "an attack gets its environment, and cannot make another: use `env`",
+    "core.env.sandbox": "an attack gets its environment, and cannot make another: use `env`",
     "core.env.gym": "there is no Gymnasium in the jail: use `env.interact` instead of `step`",
     "core.gym_env": "there is no Gymnasium in the jail: use `env.interact` instead of `step`",
     "GymAttackEnv": "there is no Gymnasium in the jail: use `env.interact` instead of `step`",
-    "core.replay": "replaying is the judge's: return the messages, or `env.reset()` and say them",
-    "core.runtime_history": "use `env.trace`, which has the messages and the calls",
+    "core.replay": "only the judge replays: return the messages, or reset `env` and send them",
+    "core.runtime_history": "use `env.trace`, which contains the messages and the calls",
     "agents": f"{_MATCH_BRINGS} agent, and a submission cannot make one",
     "evaluation": _OUTSIDE,
     "evaluation_core": _OUTSIDE,
@@ -132,12 +132,12 @@ ADVICE: Final = {
     "guardrails.hooks_simple": _HOOKS_ARE_GONE,
     "guardrails.hooks_examples": _HOOKS_ARE_GONE,
     **dict.fromkeys(set(_HOOKS.split()) - {"clear_hooks"}, _HOOKS_ARE_GONE),
-    "attacks": "the shipped attacks have other words and other insides: see docs/attacks.md",
+    "attacks": "the shipped attacks are different here: see docs/attacks.md",
     "": "it has no counterpart in Tiltyard: see docs/migration.md",
 }
-"""What to do instead, by name or by module; the more exact one holds."""
+"""What to do instead, by name or by module. A name comes before its module."""
 
-WITHOUT_ANSWERS: Final = (
+UNSUPPORTED: Final = (
     "agents",
     "cli",
     "core.env.gym",
@@ -154,7 +154,7 @@ WITHOUT_ANSWERS: Final = (
     "guardrails.hooks_simple",
     "hooks",
 )
-"""Modules that can be imported, with all below them, though none of their names answers.
+"""Modules that can be imported, with their submodules, but have no supported names.
 
-Many a submission imports them at its top and uses them only when it is run as a script.
+Many submissions import them at the top, and use them only when run as a script.
 """

@@ -1,4 +1,4 @@
-"""Their scoring, for those who compare their own finds by it. No match is scored by this."""
+"""The scoring of `aicomp_sdk`, for attacks that rank their findings with it. No match uses it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypedDict
@@ -37,7 +37,7 @@ def score_attack_raw(findings: Iterable[Mapping[str, Any]]) -> float:
     return weights + _CELL_BONUS * len(cells - {None, ""})
 
 
-def score_attack(findings: Iterable[Mapping[str, Any]], normalize: bool | None = None) -> float:  # noqa: FBT001 - their parameter
+def score_attack(findings: Iterable[Mapping[str, Any]], normalize: bool | None = None) -> float:  # noqa: FBT001 - a parameter of `aicomp_sdk`
     raw = score_attack_raw(findings)
     if normalize is False:
         return raw

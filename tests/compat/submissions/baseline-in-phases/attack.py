@@ -1,4 +1,4 @@
-"""Builds on the packaged Go-Explore: a few prompts first, and the rest of the time for it."""
+"""Builds on the packaged Go-Explore: plays a few prompts first, then runs it until the end."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The current contract as notebooks have it: looks for the package, and knows several layouts."""
+"""The current contract as in notebooks: searches for the package, and handles several layouts."""
 
 from __future__ import annotations
 

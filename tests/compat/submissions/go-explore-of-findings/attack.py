@@ -1,4 +1,4 @@
-"""The older contract: a dict of seconds, findings as dicts, cells returned to by saying it again."""
+"""The older contract: a dict of seconds, findings as dicts, returning to cells by replay."""
 
 import random
 import sys

@@ -1,4 +1,4 @@
-"""Neither the time nor an end: in a match, nobody waits for it."""
+"""Never checks the clock and never ends."""
 
 
 class AttackAlgorithm:

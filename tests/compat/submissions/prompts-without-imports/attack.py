@@ -1,4 +1,4 @@
-"""The older contract as its starter had it: nothing imported, a margin, errors swallowed."""
+"""The older contract as in its starter: no imports, a margin of time, errors ignored."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The older contract: a dict for a context, decisions by their words, state in plain attributes."""
+"""The older contract: a dict as context, decisions by strings, state in plain attributes."""
 
 from typing import Any, Dict
 
