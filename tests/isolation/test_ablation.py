@@ -1,8 +1,7 @@
-"""Whatever single layer fails, the judge's secrets stay with it and the network stays shut.
+"""No single layer protects the judge's secrets or the network alone: two layers always do.
 
-At level A this holds for everything but the hypervisor's socket, which no namespace takes away. At
-level B there are fewer layers, and the exceptions are the reason why its results are not
-comparable: they are named here, so that none is added unseen.
+At level A there is one exception, the hypervisor's socket, which no namespace removes. Level B has
+fewer layers and more exceptions, so its results are not comparable. `KNOWN` lists all exceptions.
 """
 
 import json
@@ -31,7 +30,7 @@ QUIET: Final = (
     "vsock",
 )
 DEADLY: Final = ("process_vm_readv",)
-"""The attempt alone may end the guest, so it has one of its own."""
+"""Probes that may kill their guest. Each runs in a guest of its own."""
 
 FILES: Final = {"secret_file", "secret_by_link", "secret_by_dots"}
 KNOWN: Final[dict[tuple[str, str, str], set[str]]] = {
@@ -44,7 +43,7 @@ KNOWN: Final[dict[tuple[str, str, str], set[str]]] = {
 
 
 def got(name: str, told: dict[str, Any], result: Any, canaries: dict[str, str]) -> bool:
-    """Say whether a probe got what it is after."""
+    """Return whether a probe has reached its goal."""
     expected = json.loads((HERE / "probes" / name / "expect.json").read_text(encoding="utf-8"))
     how, _, what = expected["succeeds"].partition(" ")
     return what in told["heard"] if how == "heard" else str(result) == canaries.get(what, what)
@@ -52,7 +51,7 @@ def got(name: str, told: dict[str, Any], result: Any, canaries: dict[str, str]) 
 
 @pytest.mark.parametrize("level", ["A", "B"])
 @pytest.mark.parametrize("layer", ["none", *LAYERS])
-def test_no_layer_is_the_only_one(layer: str, level: str, judge: Any) -> None:
+def test_every_secret_is_behind_two_layers(layer: str, level: str, judge: Any) -> None:
     without = [] if layer == "none" else [layer]
     told = judge.probes(QUIET, level, without)
     results = told.get("result", {})
@@ -63,12 +62,12 @@ def test_no_layer_is_the_only_one(layer: str, level: str, judge: Any) -> None:
             opened.add(name)
     who = "ordinary" if judge.uid else "root"
     assert opened == KNOWN.get((level, who, layer), set()), told
-    # A jail that cannot be closed without this layer does not open at all.
-    assert told["outcome"] == "returned" or "cannot be had" in told["output"], told
+    # A jail that cannot work without this layer does not start at all.
+    assert told["outcome"] == "returned" or "cannot apply" in told["output"], told
 
 
 @pytest.mark.parametrize("level", ["A", "B"])
-def test_without_any_layer_everything_is_lost(level: str, judge: Any) -> None:
+def test_without_layers_every_probe_succeeds(level: str, judge: Any) -> None:
     told = judge.probes(QUIET, level, LAYERS)
     results = told["result"]
     opened = {name for name in QUIET if got(name, told, results.get(name), judge.canaries)}

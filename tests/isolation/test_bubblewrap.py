@@ -1,4 +1,4 @@
-"""The command line for bubblewrap: what it says, and what it must never say."""
+"""The arguments for bubblewrap."""
 
 from pathlib import Path
 
@@ -26,49 +26,50 @@ def line(*, root: bool, hidden: tuple[str, ...] = (), without: frozenset[str] = 
     return " ".join(arguments("bwrap", sandbox))
 
 
-def test_an_ordinary_user_gets_a_user_namespace_and_no_way_to_make_another() -> None:
-    said = line(root=False)
-    assert "--unshare-user --disable-userns --uid 65534 --gid 65534" in said
-    assert "--cap-drop ALL --cap-add CAP_SYS_ADMIN" in said
-    assert said.count("--cap-add") == 1
+def test_ordinary_user_gets_a_user_namespace_and_cannot_nest_another() -> None:
+    command = line(root=False)
+    assert "--unshare-user --disable-userns --uid 65534 --gid 65534" in command
+    assert "--cap-drop ALL --cap-add CAP_SYS_ADMIN" in command
+    assert command.count("--cap-add") == 1
 
 
-def test_root_maps_nobody_and_keeps_what_it_takes_to_become_somebody_else() -> None:
-    said = line(root=True)
-    assert "user" not in said
-    assert "--uid" not in said
+def test_root_maps_no_users_and_keeps_the_capability_to_change_user() -> None:
+    command = line(root=True)
+    assert "user" not in command
+    assert "--uid" not in command
     assert (
-        "--cap-drop ALL --cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SYS_ADMIN" in said
+        "--cap-drop ALL --cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SYS_ADMIN"
+        in command
     )
 
 
 @pytest.mark.parametrize("root", [True, False])
-def test_everything_is_shut_and_named(root: bool) -> None:  # noqa: FBT001
-    said = line(root=root)
+def test_all_namespaces_are_unshared_by_name(root: bool) -> None:  # noqa: FBT001
+    command = line(root=root)
     flags = ("ipc", "pid", "net", "uts", "cgroup-try")
-    assert all(f"--unshare-{flag}" in said.split() for flag in flags)
+    assert all(f"--unshare-{flag}" in command.split() for flag in flags)
     for flag in ("--die-with-parent", "--new-session", "--clearenv"):
-        assert flag in said.split()
-    assert not {"--unshare-all", "--proc", "--dev", "--bind", "--dev-bind"} & set(said.split())
+        assert flag in command.split()
+    assert not {"--unshare-all", "--proc", "--dev", "--bind", "--dev-bind"} & set(command.split())
     box = "--perms 1777 --size 16777216 --tmpfs /box --remount-ro / --chdir /box"
-    assert f"{box} --setenv PYTHONHASHSEED 0 -- python x y" in said
+    assert f"{box} --setenv PYTHONHASHSEED 0 -- python x y" in command
 
 
-def test_directories_on_the_way_are_open_and_made_once() -> None:
-    said = line(root=False)
+def test_parent_directories_are_readable_and_made_once() -> None:
+    command = line(root=False)
     way = "--perms 0755 --dir /home --perms 0755 --dir /home/me --perms 0755 --dir /home/me/python"
-    assert f"{way} --ro-bind /home/me/python/lib /home/me/python/lib" in said
-    assert said.count("--dir /home/me ") == 1
-    assert "--ro-bind /usr /usr" in said
-    assert "/usr/lib " not in said
+    assert f"{way} --ro-bind /home/me/python/lib /home/me/python/lib" in command
+    assert command.count("--dir /home/me ") == 1
+    assert "--ro-bind /usr /usr" in command
+    assert "/usr/lib " not in command
 
 
-def test_what_is_hidden_is_empty_but_for_what_is_visible_in_it() -> None:
-    said = line(root=False, hidden=("/home/me/python/lib/site-packages", "/opt/nothing"))
+def test_hidden_directories_are_empty_except_for_visible_paths() -> None:
+    command = line(root=False, hidden=("/home/me/python/lib/site-packages", "/opt/nothing"))
     hidden = "--tmpfs /home/me/python/lib/site-packages"
-    assert said.index("--ro-bind /home/me/python/lib ") < said.index(hidden)
-    assert "--remount-ro /home/me/python/lib/site-packages" in said
-    assert "/opt/nothing" not in said
+    assert command.index("--ro-bind /home/me/python/lib ") < command.index(hidden)
+    assert "--remount-ro /home/me/python/lib/site-packages" in command
+    assert "/opt/nothing" not in command
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -77,7 +78,7 @@ def test_each_layer_can_be_left_out(layer: str, root: bool) -> None:  # noqa: FB
     assert line(root=root, without=frozenset({layer})) != line(root=root)
 
 
-def test_the_binary_is_the_systems_or_the_packages(
+def test_system_binary_is_preferred_to_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -1,4 +1,4 @@
-"""One core for a judge and its guests: what two houses at once, and forks, do to it."""
+"""One core for a judge and its guests, with two pools at once and with forks."""
 
 import os
 from collections.abc import Callable
@@ -8,12 +8,12 @@ import pytest
 from tiltyard.isolation.host.cores import SharedCore
 
 pytestmark = pytest.mark.skipif(
-    len(os.sched_getaffinity(0)) < 2, reason="there is but one core, and nothing to choose"
+    len(os.sched_getaffinity(0)) < 2, reason="this machine has one core"
 )
 
 
 def affinity_of_a_copy(work: Callable[[], object]) -> set[int]:
-    """Return where a forked copy of this process may run once it has done some work."""
+    """Return the cores on which a forked copy of this process can run after `work`."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -27,34 +27,34 @@ def affinity_of_a_copy(work: Callable[[], object]) -> set[int]:
 
 
 @pytest.mark.parametrize("first_to_go", [0, 1])
-def test_whoever_goes_last_frees_the_process(first_to_go: int) -> None:
+def test_last_shared_core_to_end_frees_the_process(first_to_go: int) -> None:
     before = os.sched_getaffinity(0)
-    houses = [SharedCore(), SharedCore()]
-    for house in houses:
-        house.join(os.getpid())
+    cores = [SharedCore(), SharedCore()]
+    for core_user in cores:
+        core_user.join(os.getpid())
     (core,) = os.sched_getaffinity(0)
-    houses.pop(first_to_go).give_up()
+    cores.pop(first_to_go).give_up()
     assert os.sched_getaffinity(0) == {core}
-    houses.pop().give_up()
+    cores.pop().give_up()
     assert os.sched_getaffinity(0) == before
 
 
-def test_what_is_started_apart_may_run_anywhere() -> None:
-    before, house = os.sched_getaffinity(0), SharedCore()
-    house.join(os.getpid())
-    with house.apart(), SharedCore().apart():
+def test_processes_started_apart_can_run_on_any_core() -> None:
+    before, core_user = os.sched_getaffinity(0), SharedCore()
+    core_user.join(os.getpid())
+    with core_user.apart(), SharedCore().apart():
         assert os.sched_getaffinity(0) == before
     assert len(os.sched_getaffinity(0)) == 1
-    house.give_up()
+    core_user.give_up()
 
 
-def test_a_copy_made_by_fork_does_not_stay_on_the_originals_core() -> None:
+def test_forked_copy_leaves_the_core_of_the_original() -> None:
     before = os.sched_getaffinity(0)
     used, other = SharedCore(), SharedCore()
-    for house in (used, other):
-        house.join(os.getpid())
+    for core_user in (used, other):
+        core_user.join(os.getpid())
     assert affinity_of_a_copy(used.give_up) == before
     assert len(os.sched_getaffinity(0)) == 1
-    for house in (used, other):
-        house.give_up()
+    for core_user in (used, other):
+        core_user.give_up()
     assert os.sched_getaffinity(0) == before

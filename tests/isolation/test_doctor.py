@@ -1,4 +1,4 @@
-"""`tiltyard doctor`. On a machine that runs these tests, a missing level A is a failure."""
+"""`tiltyard doctor`. The tests require a machine with level A."""
 
 import json
 import os

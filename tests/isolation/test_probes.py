@@ -1,9 +1,9 @@
-"""Hostile probes: each is stopped by the layers it names, in their order, and by nothing else.
+"""Hostile probes: the layers that a probe names stop it, in that order, and nothing else does.
 
-A folder in `probes/` holds what is tried and what is expected, level by level: which layer stops
-it, with which error. Then that layer is left out, and the next must stop it with its own error.
-With all of them left out the probe succeeds: so it was they who stopped it, and not a mistake in
-the probe. Where something that cannot be left out still stands in the way, `still` names its error.
+A folder in `probes/` contains a probe and, for each level, the layers that stop it with their
+errors. The test leaves out one layer after the other: the next layer must stop the probe with its
+own error. Without all of them the probe succeeds; so the layers stopped it, and not a mistake in
+the probe. If something else still stops it, `still` names that error.
 """
 
 import json
@@ -24,7 +24,7 @@ def expectation(name: str) -> dict[str, Any]:
 
 
 def tried() -> Iterator[tuple[str, str, str]]:
-    """Yield who tries what at which level: not where there is no such directory or user."""
+    """Yield user, probe and level, as far as they exist on this machine."""
     machine = os.uname().machine
     for name in PROBES:
         expected = expectation(name)
@@ -39,7 +39,7 @@ TRIED = list(tried())
 
 
 def has_succeeded(goal: str, told: dict[str, Any], canaries: dict[str, str]) -> bool:
-    """Say whether a probe got what it was after, going by what the judge saw."""
+    """Return whether the judge saw that a probe reached its goal."""
     how, _, what = goal.partition(" ")
     if how == "returns":
         return str(told.get("result")) == canaries.get(what, what)

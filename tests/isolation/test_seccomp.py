@@ -1,4 +1,4 @@
-"""The filter, run by an interpreter of its own: so the other architecture is tried here too."""
+"""The seccomp filter, run by a small BPF interpreter: so both architectures are tested."""
 
 import errno
 import struct
@@ -83,7 +83,7 @@ EXECVE = {"x86_64": 59, "aarch64": 221}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_what_is_not_named_is_refused(machine: str) -> None:
+def test_calls_in_no_table_are_refused(machine: str) -> None:
     column = list(MACHINES).index(machine)
     named = {both[column] for both in (ALLOWED | CHECKED | FATAL).values()}
     assert {SOCKET[machine], EXECVE[machine]} & named == set()
@@ -94,13 +94,13 @@ def test_what_is_not_named_is_refused(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_another_architecture_is_the_end(machine: str) -> None:
+def test_another_architecture_is_killed(machine: str) -> None:
     read = number(machine, "read")
     for architecture in {I386, *MACHINES.values()} - {MACHINES[machine]}:
         assert verdict(machine, read, architecture=architecture) == KILL
 
 
-def test_the_second_table_of_x86_is_the_end() -> None:
+def test_x32_calls_are_killed() -> None:
     assert verdict("x86_64", 0x40000000) == KILL
     assert verdict("x86_64", 0x40000000 | 39) == KILL
 
@@ -129,5 +129,5 @@ def test_no_call_is_in_two_tables() -> None:
         (99, [0xFFFF, 3, 3]),
     ],
 )
-def test_landlock_takes_all_that_the_kernel_knows(abi: int, expected: list[int]) -> None:
+def test_landlock_handles_every_right_that_the_kernel_knows(abi: int, expected: list[int]) -> None:
     assert handled(abi) == struct.pack(f"={len(expected)}Q", *expected)

@@ -1,1 +1,1 @@
-"""Running a stranger's code: confined, or not at all."""
+"""Isolation: submissions run in a jail, or not at all."""

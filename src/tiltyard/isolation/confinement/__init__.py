@@ -1,1 +1,1 @@
-"""Confinement: a process gives up, for good, what strange code could misuse."""
+"""Confinement: a process gives up, for good, what a submission could misuse."""

@@ -1,7 +1,8 @@
-"""Landlock: what a guest may reach by name, and nothing else.
+"""Landlock: the files and directories that a guest can reach.
 
-Every right that this kernel knows and we know of is taken away; reading is given back for the
-paths named, writing for one directory. Only the standard library: this runs inside the guest.
+`restrict` takes away every right that both this kernel and this module know. It then allows reading
+below `readable`, and writing below `writable`. This runs inside the guest, so it imports the
+standard library only.
 """
 
 import ctypes
@@ -30,11 +31,11 @@ _REFER: Final = 1 << 13
 _TRUNCATE: Final = 1 << 14
 
 _READ: Final = _READ_FILE | _READ_DIR
-# No devices, sockets, pipes or links; executing is given back nowhere.
+# No devices, sockets, pipes or links. No path is executable.
 _WRITE: Final = _READ | _WRITE_FILE | _REMOVE | _MAKE_DIR | _MAKE_FILE | _REFER | _TRUNCATE
 
 _FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 5: 16}
-"""From which version on the kernel knows how many rights over files: moving, cutting, devices."""
+"""The number of file rights that the kernel knows, by the Landlock version that added them."""
 _TCP_FROM: Final = 4
 _TCP: Final = 0b11  # bind, connect
 _SCOPES_FROM: Final = 6
@@ -42,13 +43,13 @@ _SCOPES: Final = 0b11  # abstract unix sockets, signals
 
 
 def landlock_abi() -> int:
-    """Return the version of Landlock that this kernel has, 0 if none."""
+    """Return the kernel's version of Landlock, or 0 if it has none."""
     version = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
     return max(0, int(version))
 
 
 def handled(abi: int) -> bytes:
-    """Return the ruleset that takes away everything a kernel of this version can take."""
+    """Return the ruleset that takes away every right that Landlock of version `abi` knows."""
     files = (1 << max(bits for since, bits in _FILE_RIGHTS.items() if since <= abi)) - 1
     attributes = [files]
     if abi >= _TCP_FROM:
@@ -59,7 +60,7 @@ def handled(abi: int) -> bytes:
 
 
 def restrict(readable: Sequence[str], writable: str | None) -> None:
-    """Confine this thread, and those it starts, to these paths."""
+    """Confine this thread, and the threads it starts, to these paths."""
     abi = landlock_abi()
     if not abi:
         raise OSError("this kernel has no Landlock")
@@ -68,15 +69,15 @@ def restrict(readable: Sequence[str], writable: str | None) -> None:
     ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     try:
         for path in readable:
-            _give(ruleset, path, _READ & known)
+            _allow(ruleset, path, _READ & known)
         if writable is not None:
-            _give(ruleset, writable, _WRITE & known)
+            _allow(ruleset, writable, _WRITE & known)
         _call(_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
 
 
-def _give(ruleset: int, path: str, rights: int) -> None:
+def _allow(ruleset: int, path: str, rights: int) -> None:
     beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not stat.S_ISDIR(os.fstat(beneath).st_mode):

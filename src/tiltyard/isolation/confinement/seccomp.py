@@ -1,7 +1,9 @@
-"""The system-call filter of a guest, as a classic BPF program.
+"""seccomp: the system-call filter of a guest, as a classic BPF program.
 
-It knows the calls of `syscalls.py` and nothing of files or names: those are Landlock's. Only the
-standard library, since this runs inside the guest.
+The rules are in two places. `syscalls.py` lists the calls by name: ALLOWED, FATAL, and CHECKED.
+`_checks` below says which arguments the CHECKED calls may have. Every other call fails with EPERM.
+The filter does not know files; Landlock does. This runs inside the guest, so it imports the
+standard library only.
 """
 
 import ctypes
@@ -14,7 +16,7 @@ from typing import Final
 from tiltyard.isolation.confinement.syscalls import ALLOWED, CHECKED, FATAL, Table
 
 MACHINES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""The kernel's name for each architecture we have tables for, in their order."""
+"""The kernel's number of each architecture, in the order of the columns in `syscalls.py`."""
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
@@ -37,11 +39,12 @@ _AND: Final = 0x54
 _RETURN: Final = 0x06
 
 _X32: Final = 0x40000000
-"""x32 calls come under x86_64's name, with this bit set: a second table, so none of it."""
+"""x32 calls have the architecture x86_64 and this bit set. They are a second table of calls, so
+the filter kills them."""
 
 _THREAD: Final = 0x00010000 | 0x00000100 | 0x00000800  # CLONE_THREAD, CLONE_VM, CLONE_SIGHAND
 _NEVER: Final = (
-    0x7E020080  # CLONE_NEW*: every namespace, the time namespace's bit among them
+    0x7E020080  # CLONE_NEW*: every namespace, including the time namespace
     | 0x00001000  # CLONE_PIDFD
     | 0x00002000  # CLONE_PTRACE
     | 0x00004000  # CLONE_VFORK
@@ -49,9 +52,9 @@ _NEVER: Final = (
     | 0x00800000  # CLONE_UNTRACED
 )
 _FCNTL: Final = (0, 1, 2, 3, 4, 1030)
-"""Duplicate, descriptor flags, status flags. No owner, signal, lease, lock, seal, pipe size."""
+"""F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL and F_DUPFD_CLOEXEC."""
 _IOCTL: Final = (0x5401, 0x5413, 0x5421, 0x5450, 0x5451)
-"""Is it a terminal, how wide, non-blocking, close-on-exec: what `open` and `print` ask."""
+"""TCGETS, TIOCGWINSZ, FIONBIO, FIONCLEX and FIOCLEX, which `open` and `print` use."""
 
 
 class _Program(ctypes.Structure):
@@ -59,7 +62,7 @@ class _Program(ctypes.Structure):
 
 
 def has_seccomp() -> bool:
-    """Say whether this kernel filters calls and this architecture has a table."""
+    """Return whether the kernel has seccomp filters and `syscalls.py` knows the architecture."""
     machine = _machine()
     if machine is None:
         return False
@@ -69,10 +72,10 @@ def has_seccomp() -> bool:
 
 
 def install(pid: int) -> None:
-    """Filter the calls of all threads of this process, for good."""
+    """Install the filter for all threads of this process, for good."""
     machine = _machine()
     if machine is None:
-        raise OSError(errno.ENOSYS, f"no table of system calls for {os.uname().machine}")
+        raise OSError(errno.ENOSYS, f"syscalls.py has no table for {os.uname().machine}")
     code = program(machine, pid)
     buffer = ctypes.create_string_buffer(code, len(code))
     filled = _Program(len(code) // 8, ctypes.addressof(buffer))
@@ -83,7 +86,7 @@ def install(pid: int) -> None:
 
 
 def program(machine: str, pid: int) -> bytes:
-    """Return the filter for a process with this id, in the order the kernel tries it."""
+    """Return the filter for the process with the id `pid`."""
     column = list(MACHINES).index(machine)
     code = [_op(_LOAD, _ARCHITECTURE), *_unless(MACHINES[machine], KILL), _op(_LOAD, _NUMBER)]
     if machine == "x86_64":
@@ -100,11 +103,11 @@ def program(machine: str, pid: int) -> bytes:
 
 
 def _checks(pid: int) -> dict[str, list[bytes]]:
-    """Return, for each call that depends on its arguments, code that ends in a verdict."""
+    """Return, for each CHECKED call, the code that checks its arguments and returns a verdict."""
     refuse = _op(_RETURN, REFUSE)
     return {
-        # A thread of this process, and nothing else. Without clone3, whose flags lie in memory
-        # that a filter cannot see, the C library falls back to clone.
+        # `clone` can start a thread of this process, and nothing else. The flags of `clone3` are
+        # in memory that a filter cannot read, so it fails with ENOSYS: the C library uses `clone`.
         "clone": [
             _argument(0),
             _op(_AND, _THREAD | _NEVER),
@@ -113,7 +116,8 @@ def _checks(pid: int) -> dict[str, list[bytes]]:
         ],
         "clone3": [_op(_RETURN, ABSENT)],
         "tgkill": [_argument(0), *_when(pid, ALLOW), refuse],
-        # Asking for one's own limits: no other process, no new value (a pointer, both halves).
+        # `prlimit64` can read the limits of this process: the pid must be 0, and the pointer to
+        # the new limits (two halves of 32 bits) must be null.
         "prlimit64": [
             _argument(0),
             *_unless(0, REFUSE),

@@ -1,8 +1,8 @@
-"""The self-jail: a process gives up, for good, all that a stranger's code could misuse.
+"""The self-jail: a process gives up, for good, everything that a submission could misuse.
 
-It runs inside the guest, after the trusted imports and before the submission is loaded. Only the
-standard library, and little of it: everything here is part of what has to be trusted. It knows
-nothing of the judge, the wire or the game.
+`confine` runs inside the guest, after the trusted imports and before the submission is loaded. All
+code here must be trusted, so there is little of it, and it imports the standard library only. It
+knows nothing of the judge, the wire or the game.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ LAYERS: Final = (
     "landlock",
     "seccomp",
 )
-"""In the order in which they are put on: each may need what a later one takes away."""
+"""In the order in which `confine` applies them. A layer may need what a later one takes away."""
 
 _SET_DEATH_SIGNAL: Final = 1
 _SET_DUMPABLE: Final = 4
@@ -48,15 +48,15 @@ _layers: tuple[str, ...] = ()
 
 
 class ConfinementError(RuntimeError):
-    """A layer cannot be had, so nothing of a stranger's may run here."""
+    """A layer cannot be applied, so no submission may run in this process."""
 
 
 def in_force() -> tuple[str, ...]:
-    """Return the layers that `confine` put on in this process."""
+    """Return the layers that `confine` has applied to this process."""
     return _layers
 
 
-def confine(  # noqa: PLR0913 - one parameter for each thing that is left to the guest
+def confine(  # noqa: PLR0913 - one parameter for each thing that the guest keeps
     limits: Mapping[str, int],
     readable: Sequence[str],
     writable: str | None,
@@ -66,20 +66,21 @@ def confine(  # noqa: PLR0913 - one parameter for each thing that is left to the
     parent: int | None = None,
     without: frozenset[str] = frozenset(),
 ) -> tuple[str, ...]:
-    """Confine this process and return the names of the layers in force.
+    """Confine this process, and return the names of the layers in force.
 
-    `limits` has the fields of `Limits`; `uid` is the user to become, for a guest started by root;
-    `keep` are the descriptors to leave open beside the first three; `parent` is the process to die
-    with, where it can be named. `without` leaves layers out: tests show with it what each stops.
+    `limits` has the fields of `Limits`. `uid` is the user to become, for a guest that root starts.
+    `keep` lists the descriptors to leave open, besides the first three. The guest dies with the
+    process `parent`, if it is given. `without` leaves layers out: only for tests, which show what
+    each layer stops.
     """
-    global _layers  # noqa: PLW0603 - the state it records is the process's, and is for good
+    global _layers  # noqa: PLW0603 - a process is confined once, for good
     steps: dict[str, Callable[[], None]] = {
         "environment": os.environ.clear,
         "descriptors": lambda: _close_all_but(keep),
         "uid": lambda: _become(uid),
         "no-capabilities": _give_up_capabilities,
         "no-new-privileges": lambda: _prctl(_SET_NO_NEW_PRIVILEGES, 1),
-        # After the change of user, which would clear both.
+        # After `uid`: a change of user clears the death signal and the dumpable flag.
         "death-signal": lambda: _die_with(parent),
         "not-dumpable": lambda: _prctl(_SET_DUMPABLE, 0),
         "limits": lambda: _limit(limits),
@@ -92,21 +93,23 @@ def confine(  # noqa: PLR0913 - one parameter for each thing that is left to the
         try:
             steps[name]()
         except (OSError, ValueError) as error:
-            raise ConfinementError(f"the jail's layer {name!r} cannot be had: {error}") from error
+            raise ConfinementError(f"cannot apply the jail's layer {name!r}: {error}") from error
     _check_closed(wanted)
     _layers = tuple(wanted)
     return _layers
 
 
 def _check_alone() -> None:
-    """Refuse to go on beside other threads: Landlock would leave them as they are."""
-    # The kernel refuses this, and does nothing, exactly when the process has other threads.
+    """Raise if this process has other threads, which Landlock would not confine."""
+    # This call changes nothing, and fails if and only if the process has other threads.
     if _libc.unshare(_CLONE_THREAD):
-        raise ConfinementError("a trusted import has started a thread; the jail cannot hold it")
+        raise ConfinementError(
+            "a trusted import has started a thread, which Landlock does not confine"
+        )
 
 
 def _check_closed(layers: Sequence[str]) -> None:
-    """See with our own eyes that the two layers which matter most are there."""
+    """Try what the two most important layers forbid."""
     if "landlock" in layers:
         _expect(errno.EACCES, lambda: os.open("/", os.O_RDONLY), "landlock")
     if "seccomp" in layers:
@@ -119,8 +122,10 @@ def _expect(number: int, attempt: Callable[[], object], layer: str) -> None:
     except OSError as error:
         if error.errno == number:
             return
-        raise ConfinementError(f"the jail's layer {layer!r} answers oddly: {error}") from error
-    raise ConfinementError(f"the jail's layer {layer!r} was put on and does not hold")
+        raise ConfinementError(
+            f"the jail's layer {layer!r} gives an unexpected error: {error}"
+        ) from error
+    raise ConfinementError(f"the jail's layer {layer!r} is applied, but has no effect")
 
 
 def _close_all_but(keep: Sequence[int]) -> None:
@@ -137,11 +142,11 @@ def _become(uid: int | None) -> None:
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     if os.getresuid() != (uid, uid, uid) or os.getresgid() != (uid, uid, uid) or os.getgroups():
-        raise OSError(errno.EPERM, "still somebody else")
+        raise OSError(errno.EPERM, "the change of user had no effect")
 
 
 def _give_up_capabilities() -> None:
-    """Give up what the nursery needs, and a guest does not."""
+    """Drop the capabilities, which only the fork server needs."""
     _prctl(_AMBIENT, _CLEAR_ALL)
     if _libc.capset(struct.pack("=Ii", _CAPABILITIES_VERSION, 0), bytes(24)):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -150,7 +155,7 @@ def _give_up_capabilities() -> None:
 def _die_with(parent: int | None) -> None:
     _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
     if parent is not None and os.getppid() != parent:
-        raise OSError(errno.ESRCH, "the judge is gone already")
+        raise OSError(errno.ESRCH, "the judge has ended already")
 
 
 def _limit(limits: Mapping[str, int]) -> None:
@@ -165,7 +170,8 @@ def _limit(limits: Mapping[str, int]) -> None:
         (resource.RLIMIT_CPU, limits["cpu_seconds"]),
         (resource.RLIMIT_AS, limits["address_space"]),
     ):
-        # Soft and hard alike, so that the kernel kills and does not warn; never more than we have.
+        # Soft and hard limit are equal, so that the kernel kills without a warning first. A limit
+        # is never raised.
         _, hard = resource.getrlimit(kind)
         least = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (least, least))

@@ -1,9 +1,11 @@
-"""The system calls of a guest: which it may make, and which end it.
+"""The seccomp rules by system call: which calls a guest can make, and which kill it.
 
-Each name with its number on x86_64 and on aarch64 (`None`: there is no such call there). What
-stands in no table is refused with EPERM. Left out on purpose, though harmless at first sight:
-`pipe`, `socketpair` and `epoll` (nothing to talk to), `sysinfo` and `sched_getaffinity` (they tell
-machines apart), `link` and `symlink`, `setitimer` (a clock that decides), `memfd_create`, locks.
+A table maps a call's name to its numbers on x86_64 and aarch64 (`None`: the architecture does not
+have the call). To allow a call, add it to `ALLOWED`. A call in no table fails with EPERM.
+
+Some calls look harmless, and are left out on purpose: `pipe`, `socketpair` and `epoll` (a guest has
+nothing to talk to), `sysinfo` and `sched_getaffinity` (they identify the machine), `link` and
+`symlink`, `setitimer` (real time must not decide anything), `memfd_create`, and file locks.
 """
 
 from typing import Final
@@ -106,7 +108,7 @@ CHECKED: Final[Table] = {
     "fcntl": (72, 25),
     "ioctl": (16, 29),
 }
-"""Allowed with some arguments; `seccomp.py` says with which."""
+"""Allowed with some arguments: `_checks` in `seccomp.py` says which."""
 
 FATAL: Final[Table] = {
     "ptrace": (101, 117),
@@ -151,4 +153,5 @@ FATAL: Final[Table] = {
     "iopl": (172, None),
     "ioperm": (173, None),
 }
-"""No honest program makes these by mistake: they reach into other processes or the kernel."""
+"""The filter kills a guest that makes one of these calls. They reach into other processes or the
+kernel, and no honest program makes them by mistake."""

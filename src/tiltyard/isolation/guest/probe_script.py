@@ -1,7 +1,7 @@
-"""Run one Python file inside the jail and tell, in one line of JSON, what came of it.
+"""Runs one Python file inside the jail, and prints the outcome as one line of JSON.
 
-The file defines `probe(given)`; what it is given comes over the pipe as one line of JSON. For
-probing a machine and for the tests; no match uses it.
+The file defines `probe(given)`; `given` comes over the pipe as one line of JSON. `tiltyard doctor`
+and the tests use this; matches do not.
 """
 
 import errno
@@ -11,27 +11,27 @@ from typing import Any, Final
 
 from tiltyard.isolation.confinement.selfjail import in_force
 
-_MOST: Final = 1 << 16
+_MAX_LINE_BYTES: Final = 1 << 16
 
 
 def prepare() -> None:
-    """Do nothing: what a probe finds at its start is its own doing."""
+    """Do nothing: a probe needs no preparation."""
 
 
 def main(read_fd: int, write_fd: int, submission: str | None) -> None:
-    """Run `probe` and print its result, or what it raised."""
-    told: dict[str, Any] = {"layers": in_force()}
+    """Run `probe` and print its result or its exception."""
+    outcome: dict[str, Any] = {"layers": in_force()}
     if submission is not None:
         with open(read_fd, "rb", buffering=0, closefd=False) as pipe:
-            given = json.loads(pipe.readline(_MOST))
+            given = json.loads(pipe.readline(_MAX_LINE_BYTES))
         try:
-            told["result"] = _run(submission, {**given, "read": read_fd, "write": write_fd})
-        except BaseException as error:  # noqa: BLE001 - whatever a probe runs into is its answer
+            outcome["result"] = _run(submission, {**given, "read": read_fd, "write": write_fd})
+        except BaseException as error:  # noqa: BLE001 - any exception is an outcome
             number = getattr(error, "errno", None)
-            told["raised"] = type(error).__name__
-            told["errno"] = errno.errorcode.get(number) if isinstance(number, int) else None
-            told["text"] = str(error)[:500]
-    os.write(1, json.dumps(told).encode() + b"\n")
+            outcome["raised"] = type(error).__name__
+            outcome["errno"] = errno.errorcode.get(number) if isinstance(number, int) else None
+            outcome["text"] = str(error)[:500]
+    os.write(1, json.dumps(outcome).encode() + b"\n")
 
 
 def _run(submission: str, given: dict[str, Any]) -> Any:
@@ -39,5 +39,5 @@ def _run(submission: str, given: dict[str, Any]) -> Any:
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib is slow to start
         code = compile(file.read(), path, "exec")
     names: dict[str, Any] = {"__name__": "probe", "__file__": path}
-    exec(code, names)  # noqa: S102 - that is what the jail is for
+    exec(code, names)  # noqa: S102 - the jail confines it
     return names["probe"](given)

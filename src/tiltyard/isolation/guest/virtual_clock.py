@@ -1,8 +1,8 @@
-"""A guest's time and chance: both are functions of what happens in the match.
+"""A guest's clock and randomness: both depend on the match alone.
 
-Time advances with the steps that an attack spends, or with the events of an episode, by what is
-slept, and by a tick for each reading. Randomness is drawn from the match key. So a guest that asks
-the clock or rolls dice does the same each time; a guest that means harm gains nothing by it.
+Time advances with the steps that an attack spends or the events of an episode, with `sleep`, and by
+one tick for each reading. Random numbers are drawn from the match key. So a guest that uses them
+behaves the same in every run. This is no protection: the jail is.
 """
 
 import datetime as dt
@@ -18,14 +18,14 @@ from typing import Any, Final, Self
 from tiltyard.foundation.draw import Draw
 
 EPOCH_SECONDS: Final = 1_767_600_000
-"""2026-01-05, the simulated machine's day."""
+"""2026-01-05, the date in the simulated world."""
 TICK_NANOSECONDS: Final = 1_000
 OFFICIAL_SECONDS: Final = 1_200
 EVENT_NANOSECONDS: Final = 1_000_000_000
 
 
 class Clock:
-    """Nanoseconds since the beginning, moved by the match and by those who read it."""
+    """Nanoseconds since the start. The match advances it, and so does every reading."""
 
     def __init__(self) -> None:
         self._base = 0
@@ -36,7 +36,7 @@ class Clock:
         self._base = max(self._base, steps * self.step_nanoseconds)
 
     def at_event(self, index: int) -> None:
-        """Go to an event's moment, forwards or back: a state may be returned to."""
+        """Set the time of an event. It can go back, when the judge returns to an earlier state."""
         self._base = index * EVENT_NANOSECONDS
         self._extra = 0
 
@@ -51,7 +51,7 @@ class Clock:
 
 
 def install(key: str) -> Clock:
-    """Put the virtual clock and the keyed dice in the place of the real ones."""
+    """Replace the real clock and the real randomness in this process."""
     clock = Clock()
     draw = Draw("guest", key)
     start = EPOCH_SECONDS * 1_000_000_000
@@ -75,14 +75,15 @@ def install(key: str) -> Clock:
     time.clock_gettime = lambda _clock: seconds()
     time.clock_gettime_ns = lambda _clock: ns()
     _install_dates(clock)
-    _install_dice(draw)
+    _install_randomness(draw)
     return clock
 
 
-class _Stand(type):
-    """For classes that stand in another's place: what is an instance of that is one of theirs.
+class _Replacement(type):
+    """The metaclass of classes that replace `datetime` and `date`.
 
-    Dates that were made before, or by those who hold on to the real classes, stay dates.
+    Instances of the real class count as instances of its replacement: trusted code still makes
+    them.
     """
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -95,7 +96,7 @@ class _Stand(type):
 
 
 def _install_dates(clock: Clock) -> None:
-    class Now(dt.datetime, metaclass=_Stand):
+    class Now(dt.datetime, metaclass=_Replacement):
         _real = dt.datetime
 
         @classmethod
@@ -111,24 +112,28 @@ def _install_dates(clock: Clock) -> None:
         def today(cls) -> Self:
             return cls.now()
 
-    class Today(dt.date, metaclass=_Stand):
+    class Today(dt.date, metaclass=_Replacement):
         _real = dt.date
 
         @classmethod
         def today(cls) -> Self:
             return cls.fromordinal(Now.now().toordinal())
 
-    # A module of its own, for who imports it from now on: what is trusted keeps the real one.
+    # Later imports get a new module. Trusted code, which is imported already, keeps the real one.
     module = ModuleType("datetime", dt.__doc__)
     module.__dict__.update(dt.__dict__)
-    for name, stand in (("datetime", Now), ("date", Today)):
-        # Under the real one's name, so that whoever packs an instance finds its class again.
-        stand.__module__, stand.__name__, stand.__qualname__ = "datetime", name, name
-        setattr(module, name, stand)
+    for name, replacement in (("datetime", Now), ("date", Today)):
+        # The real names, so that pickle finds the class again.
+        replacement.__module__, replacement.__name__, replacement.__qualname__ = (
+            "datetime",
+            name,
+            name,
+        )
+        setattr(module, name, replacement)
     sys.modules["datetime"] = module
 
 
-def _install_dice(draw: Draw) -> None:
+def _install_randomness(draw: Draw) -> None:
     os.urandom = draw.bytes
     random._urandom = draw.bytes  # type: ignore[attr-defined]  # noqa: SLF001
     seed = draw.integer()

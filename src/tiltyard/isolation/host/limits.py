@@ -1,4 +1,4 @@
-"""How far a guest is held, and how much it may use."""
+"""Isolation levels, and the limits of a guest."""
 
 from enum import StrEnum
 from typing import Final
@@ -9,32 +9,32 @@ MIB: Final = 1 << 20
 
 
 class Level(StrEnum):
-    """What this machine can put around a stranger's code."""
+    """How well this machine can isolate a submission."""
 
     A = "A"
-    """Namespaces and the self-jail. The only level whose results are comparable."""
+    """Namespaces and the self-jail. Only results at this level are comparable."""
     B = "B"
-    """The self-jail alone, with nothing writable."""
+    """The self-jail alone, with no writable directory."""
     C = "C"
-    """Neither Landlock nor seccomp: a stranger's code is refused."""
+    """No Landlock or no seccomp: submissions do not run."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one guest may use, in bytes, seconds and counts."""
+    """The resources of one guest, in bytes, seconds and counts."""
 
     address_space: int = 512 * MIB
     cpu_seconds: int = 2520
     file_size: int = 8 * MIB
     open_files: int = 64
     processes: int = 16
-    """Threads count too; a guest can start no process."""
+    """Includes threads. A guest cannot start a process."""
     output: int = MIB
-    """What is kept of what a guest prints: the beginning and the end."""
+    """How much of a guest's output is kept: its beginning and its end."""
 
 
 class JailError(RuntimeError):
-    """The jail cannot be had as it was asked for. The message says what to do."""
+    """The jail cannot be set up. The message says what to do."""
 
 
 class NoJailError(Exception):
-    """No jail is available on this machine, so strangers' code does not run."""
+    """Submissions do not run, because this machine has no jail."""

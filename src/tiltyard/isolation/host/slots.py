@@ -1,8 +1,8 @@
-"""Which user a guest becomes: one that no other guest on this machine is at the same time.
+"""Slots: numbers for guests that run at the same time on this machine.
 
-Root's guests drop to users of their own. Two guests that were one user could signal each other, and
-would share a limit on processes. A slot is held by a name that only one process can have, and that
-the kernel frees when its holder ends.
+Root's guests run as different users, one for each slot. Two guests of one user could signal each
+other, and would share a limit on processes. A slot is held by the name of an abstract socket, which
+only one process can have. The kernel frees the name when the process ends.
 """
 
 import secrets
@@ -16,7 +16,7 @@ SLOTS: Final = 4096
 
 
 class Slot:
-    """A number that nobody else has until it is released."""
+    """A number that no other process on this machine has until `release`."""
 
     def __init__(self, number: int, name: socket.socket) -> None:
         self.number = number
@@ -27,16 +27,16 @@ class Slot:
 
 
 def take_slot() -> Slot:
-    """Return a free slot: any, so that it tells nothing about those before it."""
+    """Return a random free slot, so that its number reveals nothing about earlier guests."""
     first = secrets.randbelow(SLOTS)
     slot = take("guest", ((first + offset) % SLOTS for offset in range(SLOTS)))
     if slot is None:
-        raise JailError(f"all {SLOTS} slots for guests are taken")
+        raise JailError(f"all {SLOTS} slots for guests are taken: wait until other matches end")
     return slot
 
 
 def take(kind: str, numbers: Iterable[int]) -> Slot | None:
-    """Return the first of these numbers that nobody on this machine has."""
+    """Take the first of these numbers that no other process on this machine has."""
     for number in numbers:
         name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:

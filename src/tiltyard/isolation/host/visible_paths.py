@@ -1,6 +1,6 @@
-"""What of this machine a guest may see: Python, the packages it may import, the submission.
+"""The paths that a guest can see: Python, the packages that it can import, the submission.
 
-Paths only. Who enforces it (the mount namespace, Landlock) is not known here.
+The mount namespace and Landlock enforce them; this module only lists them.
 """
 
 import os
@@ -16,27 +16,27 @@ from msgspec import Struct
 from tiltyard.isolation.host.limits import JailError
 
 CORE: Final = ("immutables", "msgspec", "tiltyard")
-"""What the guest's own half of Tiltyard imports."""
+"""The packages that the guest's side of Tiltyard imports."""
 
 _SYSTEM: Final = ("/usr/lib", "/usr/lib64", "/lib", "/lib64")
 _FOREIGN: Final = ("site-packages", "dist-packages")
 
 
 class View(Struct, frozen=True):
-    """All paths are real ones, without links in them."""
+    """The paths for one set of packages, without symbolic links."""
 
     executable: str
     readable: tuple[str, ...]
-    """What a guest needs to read to run: libraries, the standard library, packages."""
+    """What a guest must read in order to run: libraries, the standard library, packages."""
     hidden: tuple[str, ...]
-    """Where packages lie that nobody allowed, below what is readable."""
+    """Directories below readable ones that contain packages which are not allowed."""
     packages: dict[str, str]
-    """Where each importable package is."""
+    """The path of each package that the guest can import."""
 
 
 @cache
 def view_for(packages: tuple[str, ...]) -> View:
-    """Return what a guest with these third-party packages may see."""
+    """Return the paths that a guest with these third-party packages can see."""
     executable = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     stdlib = Path(os.path.realpath(os.__file__)).parent
     prefixes = {sys.base_prefix, sys.base_exec_prefix}
@@ -58,16 +58,16 @@ def view_for(packages: tuple[str, ...]) -> View:
 def _place(name: str) -> str:
     """Return the directory or file of a package, without importing it."""
     if not name.isidentifier():
-        raise JailError(f"{name!r} is no package's name")
+        raise JailError(f"{name!r} is not a valid package name")
     spec = find_spec(name)
     if spec is None:
         raise JailError(f"the package {name!r} is not installed here: pip install {name}")
     if spec.submodule_search_locations is not None:
         if spec.origin is None:
-            raise JailError(f"{name!r} is a namespace package; name one with an __init__.py")
+            raise JailError(f"{name!r} is a namespace package; use a package with an __init__.py")
         return os.path.realpath(Path(spec.origin).parent)
     if not spec.has_location or spec.origin is None:
-        raise JailError(f"{name!r} is part of Python already")
+        raise JailError(f"{name!r} is part of Python: every guest can import it")
     return os.path.realpath(spec.origin)
 
 

@@ -1,4 +1,4 @@
-"""Become the user again that started the guest."""
+"""Become the user that started the guest."""
 
 import os
 from typing import Any

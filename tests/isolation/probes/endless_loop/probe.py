@@ -1,4 +1,4 @@
-"""Compute for longer than is given, deaf to every signal that one can be deaf to."""
+"""Compute for longer than the time limit, and ignore every signal that can be ignored."""
 
 import signal
 import time

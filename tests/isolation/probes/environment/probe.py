@@ -1,4 +1,4 @@
-"""Look for the judge's variable in one's own environment."""
+"""Look for the judge's variable in the guest's environment."""
 
 import os
 from typing import Any

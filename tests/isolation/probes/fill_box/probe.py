@@ -1,4 +1,4 @@
-"""Fill the directory that was given, with many files of allowed size."""
+"""Fill the writable directory with many files of allowed size."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Call the kernel the 32-bit way, where the numbers mean other calls."""
+"""Make 32-bit system calls, where the numbers mean other calls."""
 
 import ctypes
 import mmap

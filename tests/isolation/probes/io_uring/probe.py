@@ -1,4 +1,4 @@
-"""Ask the kernel for a ring, through which calls go past every filter."""
+"""Set up an io_uring, whose calls bypass every filter."""
 
 import ctypes
 import os

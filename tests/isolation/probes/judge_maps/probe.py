@@ -1,4 +1,4 @@
-"""Read from /proc where things lie in the judge's memory."""
+"""Read the judge's memory map from /proc."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Make a file that has no place, to run what no directory holds."""
+"""Make an anonymous file, to run a program that is in no directory."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""Take more memory than is given."""
+"""Take more memory than the limit."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Become root in a user namespace of one's own."""
+"""Become root in a new user namespace."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Read the judge's memory with the call that is made for it."""
+"""Read the judge's memory with process_vm_readv."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Give oneself more memory than was given."""
+"""Raise the memory limit."""
 
 import resource
 from typing import Any

@@ -1,4 +1,4 @@
-"""Call the kernel by the numbers of x32."""
+"""Make system calls with the numbers of x32."""
 
 import ctypes
 import os

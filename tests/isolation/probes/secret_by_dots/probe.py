@@ -1,4 +1,4 @@
-"""Read the judge's file by climbing out of the submission."""
+"""Read the judge's file by a path with `..` out of the submission."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reach a listener of the judge's over TCP."""
+"""Connect to the judge over TCP."""
 
 import socket
 from typing import Any

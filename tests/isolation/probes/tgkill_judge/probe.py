@@ -1,4 +1,4 @@
-"""Send the judge a signal by the thread's number, as one may send them to oneself."""
+"""Signal the judge with tgkill, which a guest may use for its own threads."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Reach a listener of the judge's that has a name and no file."""
+"""Connect to the judge's abstract Unix socket."""
 
 import socket
 from typing import Any

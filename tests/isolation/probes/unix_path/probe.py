@@ -1,4 +1,4 @@
-"""Reach a listener of the judge's that is a file."""
+"""Connect to the judge's Unix socket in the file system."""
 
 import socket
 from typing import Any

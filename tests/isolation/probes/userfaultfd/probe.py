@@ -1,4 +1,4 @@
-"""Ask to handle page faults, the lever of many kernel exploits."""
+"""Ask to handle page faults, which many kernel exploits use."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Open a socket to the hypervisor: a new network namespace does not take it away."""
+"""Open a socket to the hypervisor, which a network namespace does not remove."""
 
 import socket
 from typing import Any

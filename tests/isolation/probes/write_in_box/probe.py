@@ -1,4 +1,4 @@
-"""Write to the only directory that is not read-only, without having been given it."""
+"""Write to the only writable directory, without permission for it."""
 
 from pathlib import Path
 from typing import Any
