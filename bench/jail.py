@@ -11,8 +11,9 @@ from typing import Any
 from table import Measured, Row
 from tiltyard import AttackRunConfig, SandboxEnv
 from tiltyard.contracts.tracks import Part
+from tiltyard.isolation.host.failures import Phase
 from tiltyard.isolation.host.guest_pool import GuestPool
-from tiltyard.isolation.wire import Begin, Decide, Enter
+from tiltyard.isolation.wire.frames import Begin, Decide, Enter
 from tiltyard.matches.defense import play_defense
 from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
@@ -100,7 +101,7 @@ def measure_decide() -> Measured:
         for _ in range(5_000):
             frame = Decide([Enter(0), Begin("run echo")], "shell.run", {"cmd": "echo"})
             start = time.perf_counter()
-            session.ask(frame, "decide shell.run")
+            session.ask(frame, Phase.DECIDE, "shell.run")
             times.append(time.perf_counter() - start)
     median = statistics.median(times) * 1e6
     row = Row("a jailed decision, median", "", f"{median:.0f} us", "", "< 40 us", median < 40)

@@ -33,7 +33,7 @@ REFUSED = {
     ),
     "two of them": (
         {"one.py": "class Guardrail: pass", "two.py": "class Guardrail: pass"},
-        ["one.py:1 and two.py:1", "Call that file guardrail.py"],
+        ["one.py:1 and two.py:1", "Name that file guardrail.py"],
     ),
     "not Python": (
         {"guardrail.py": "class Guardrail:\n  def decide(:\n"},
@@ -41,30 +41,30 @@ REFUSED = {
     ),
     "missing package": (
         {"guardrail.py": "import os\nimport torch\n\nclass Guardrail: pass"},
-        ["guardrail.py:2: it cannot be imported", "'torch'", "may import"],
+        ["guardrail.py:2: the module cannot be imported", "'torch'", "can import"],
     ),
     "fails in another file": (
         {
             "guardrail.py": "import rules\nclass Guardrail: pass",
             "rules.py": "\n\nopen('/etc/shadow')",
         },
-        ["rules.py:3: it cannot be imported", "Error"],
+        ["rules.py:3: the module cannot be imported", "Error"],
     ),
     "class that is deleted": (
         {"guardrail.py": "class Guardrail: pass\ndel Guardrail"},
-        ["guardrail.py:1: there is no class Guardrail once it is imported"],
+        ["guardrail.py:1: the module has no class Guardrail after its import"],
     ),
     "wants arguments": (
         {"attack.py": "class AttackAlgorithm:\n    def __init__(self, seed): ...\n"},
-        ["attack.py:1: AttackAlgorithm() cannot be made", "'seed'", "without arguments"],
+        ["attack.py:1: AttackAlgorithm() cannot be constructed", "'seed'", "without arguments"],
     ),
     "no run": (
         {"attack.py": "class AttackAlgorithm: pass"},
-        ["attack.py:1: AttackAlgorithm() cannot be made", "has no `run` method"],
+        ["attack.py:1: AttackAlgorithm does not fit its contract", "has no `run` method"],
     ),
     "decide takes something else": (
         {"guardrail.py": "class Guardrail:\n    def decide(self, call): ...\n"},
-        ["guardrail.py:1: Guardrail() cannot be made", "decide must take"],
+        ["guardrail.py:1: Guardrail does not fit its contract", "decide must take"],
     ),
     "state that cannot be kept": (
         {
@@ -72,7 +72,7 @@ REFUSED = {
             "    def __init__(self): self.lock = threading.Lock()\n"
             "    def decide(self, tool_name, tool_args, context): ...\n"
         },
-        ["guardrail.py:2: Guardrail() cannot be made", "cannot be copied", "lock"],
+        ["guardrail.py:2: Guardrail does not fit its contract", "cannot be copied", "lock"],
     ),
     "decide raises": (
         decides("        return 1 / 0"),
@@ -80,11 +80,11 @@ REFUSED = {
     ),
     "decide returns something else": (
         decides("        return True"),
-        ["guardrail.py:3: `decide` gave no decision on ", "returned bool, not a Decision"],
+        ["guardrail.py:3: `decide` returned no Decision on ", "returned bool, not a Decision"],
     ),
     "decide changes the call": (
         decides("        tool_args.clear()\n        return Decision.allow()"),
-        ["guardrail.py:3: `decide` may not do this", "use Decision.sanitize"],
+        ["guardrail.py:3: `decide` is not allowed to do this", "use Decision.sanitize"],
     ),
     "observe raises": (
         decides(
@@ -95,7 +95,7 @@ REFUSED = {
     ),
     "ends its process": (
         decides("        import os\n        os._exit(0)"),
-        ["guardrail.py:3: its process ended"],
+        ["guardrail.py:3: the submission's process ended"],
     ),
     "run raises": (
         runs("        env.interact('read email')\n        raise OSError('no')"),
@@ -111,7 +111,7 @@ REFUSED = {
     ),
     "never stops": (
         runs("        while True: env.interact('read email')"),
-        ["attack.py:3: `run` let BudgetSpentError through", "env.steps_left"],
+        ["attack.py:3: `run` did not handle BudgetSpentError", "env.steps_left"],
     ),
 }
 
@@ -155,7 +155,7 @@ def test_both_tracks_are_checked_even_if_one_has_problems(
         (tmp_path / name).write_text(source, encoding="utf-8")
     done = tiltyard("validate", tmp_path)
     assert "attack.py:1: `run` returned int" in done.stdout
-    assert "guardrail.py:3: `decide` gave no decision" in done.stdout
+    assert "guardrail.py:3: `decide` returned no Decision" in done.stdout
     done = tiltyard("validate", tmp_path, "--track", "offense")
     assert "guardrail.py" not in done.stdout
 

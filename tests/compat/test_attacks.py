@@ -1,4 +1,4 @@
-"""Attacks for the peer, in both of its contracts, through the real jail."""
+"""Attacks for `aicomp_sdk`, in its older and its current contract, in the real jail."""
 
 import os
 import sys
@@ -12,11 +12,12 @@ from tiltyard import AllowAllGuardrail, Context, Decision, SandboxEnv
 from tiltyard.contracts.attack import AttackCandidate, AttackRunConfig
 from tiltyard.isolation.guest import virtual_clock as virtual
 from tiltyard.isolation.guest.attack_env import GuestEnv
+from tiltyard.isolation.host.failures import GuestError
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.host.jailed_attack import JailedAttack
 from tiltyard.isolation.host.limits import Level
-from tiltyard.isolation.host.session import GuestError
-from tiltyard.isolation.wire import Channel, FromJudge, Run
+from tiltyard.isolation.wire.channel import Channel
+from tiltyard.isolation.wire.frames import FromJudge, RunAttack
 from tiltyard.matches.offense import OffenseMatch, play_offense
 from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
@@ -30,9 +31,9 @@ Open = Callable[..., Submission]
 
 
 def play(submission: Submission, *, runs: int = 1) -> tuple[OffenseMatch, JailedAttack]:
-    with GuestPool(submission, "attack") as house:
-        assert house.level is Level.A
-        attack = house.attack()
+    with GuestPool(submission, "attack") as pool:
+        assert pool.level is Level.A
+        attack = pool.attack()
         match = play_offense(
             MatchSettings(generate(123), SHORT, attack_runs=runs),
             attack,
@@ -47,12 +48,12 @@ def predicates(match: OffenseMatch) -> set[str]:
 
 def run(submission: Submission, steps: int = 50) -> list[Any]:
     env = SandboxEnv(max_steps=steps)
-    with GuestPool(submission, "attack") as house:
-        return house.attack().run(env, AttackRunConfig(max_steps=steps))
+    with GuestPool(submission, "attack") as pool:
+        return pool.attack().run(env, AttackRunConfig(max_steps=steps))
 
 
 def test_findings_as_dicts_are_candidates(opened: Open) -> None:
-    """Its rounds do not look at the clock; what it found before the end is not lost."""
+    """Its rounds do not check the clock, and its findings are kept all the same."""
     match, attack = play(opened("go-explore-of-findings"), runs=2)
     assert match.steps == STEPS
     assert predicates(match) >= {"EXFILTRATION", "DESTRUCTIVE_WRITE"}
@@ -65,7 +66,7 @@ def test_findings_as_dicts_are_candidates(opened: Open) -> None:
 
 
 def test_candidates_and_snapshots(opened: Open) -> None:
-    """It looks at the clock before each message, so it ends by itself when the steps are spent."""
+    """It checks the clock before each message, so it ends by itself when the steps are spent."""
     match, attack = play(opened("go-explore-of-candidates"), runs=2)
     assert match.steps == STEPS
     assert predicates(match) >= {"EXFILTRATION", "DESTRUCTIVE_WRITE"}
@@ -73,41 +74,41 @@ def test_candidates_and_snapshots(opened: Open) -> None:
     assert attack.output == ""
 
 
-def test_nothing_need_be_imported(opened: Open) -> None:
+def test_attack_without_imports_runs(opened: Open) -> None:
     match, _ = play(opened("prompts-without-imports"))
     assert predicates(match) == {"EXFILTRATION", "DESTRUCTIVE_WRITE"}
     assert match.candidates == 2
     assert match.steps >= STEPS * 0.95
 
 
-def test_the_package_is_found_wherever_it_is_looked_for(opened: Open) -> None:
+def test_package_is_found_by_every_way_of_importing(opened: Open) -> None:
     match, _ = play(opened("found-by-searching-paths"))
     assert predicates(match) == {"EXFILTRATION", "DESTRUCTIVE_WRITE"}
     assert match.candidates == 2
 
 
-def test_the_baseline_takes_its_part_of_the_budget(opened: Open) -> None:
+def test_baseline_uses_its_part_of_the_budget(opened: Open) -> None:
     match, attack = play(opened("baseline-in-phases"))
     assert match.steps == STEPS
     assert "DESTRUCTIVE_WRITE" in predicates(match)
     assert match.candidates > 1
-    assert "is not set by: branch_batch, max_turns" in attack.output
+    assert "ignores the settings: branch_batch, max_turns" in attack.output
     assert "attack.py:10" in attack.output
 
 
-def test_one_that_never_looks_is_told(opened: Open) -> None:
+def test_attack_that_never_checks_the_clock_gets_an_error(opened: Open) -> None:
     with pytest.raises(GuestError, match="no steps are left") as caught:
         run(opened("never-looks-at-the-clock"))
-    assert caught.value.kind == "run"
+    assert caught.value.failure.kind == "run"
     assert "attack.py:8: " in str(caught.value)
     assert "env.steps_left" in str(caught.value)
 
 
-def test_with_the_last_step_the_time_is_over() -> None:
+def test_time_ends_with_the_last_step() -> None:
     steps = 9_702
     assert 1_200_000_000_000 % steps > virtual.TICK_NANOSECONDS, "else rounding does not show"
     clock = virtual.Clock()
-    GuestEnv(Channel(*os.pipe(), FromJudge), Run(123, steps, 24, 1200.0), clock)
+    GuestEnv(Channel(*os.pipe(), FromJudge), RunAttack(123, steps, 24, 1200.0), clock)
     clock.at_step(steps)
     assert clock.read() >= 1_200_000_000_000
 
@@ -123,7 +124,7 @@ class AttackAlgorithm:
 """
 
 
-def test_one_that_counts_messages_is_not_lost(opened: Open) -> None:
+def test_attack_that_counts_messages_keeps_its_findings(opened: Open) -> None:
     (found,) = run(opened(attack=COUNTS))
     assert found.user_messages == ("delete secret", "50", "0")
 
@@ -147,8 +148,8 @@ class AttackAlgorithm:
 """
 
 
-def test_a_long_past_takes_time_to_export(opened: Open) -> None:
-    """On the clock of the match, of course: one event too many, a thousand times."""
+def test_exporting_a_long_trace_takes_time(opened: Open) -> None:
+    """On the clock of the match: a thousand exports of a long trace."""
     (found,) = run(opened(attack=NEVER_RESETS), steps=200)
     assert found.user_messages == ("0.020",)
 
@@ -168,11 +169,11 @@ class AttackAlgorithm:
 """
 
 
-def test_whatever_has_messages_is_a_candidate(opened: Open) -> None:
+def test_every_object_with_messages_is_a_candidate(opened: Open) -> None:
     found = run(opened(attack=SHAPES))
     chains = [each.user_messages for each in found if isinstance(each, AttackCandidate)]
     assert chains == [("a", "b"), ("c",), (), ("d",)]
-    # What is none is left to the judge to refuse, by its index.
+    # The judge refuses what is not a candidate, and names its index.
     assert [each for each in found if not isinstance(each, AttackCandidate)] == [
         "dict",
         ("e", None),
@@ -207,17 +208,17 @@ class AttackAlgorithm:
         ("hasattr(env, 'guardrail'), hasattr(env, 'step')", "(False, False)"),
     ],
 )  # fmt: skip
-def test_shapes(opened: Open, what: str, told: str) -> None:
-    """Those of the older and of the current contract, and ours."""
+def test_attributes(opened: Open, what: str, told: str) -> None:
+    """Objects have the attributes of the older and the current contract, and of Tiltyard."""
     (found,) = run(opened(attack=ASKING.replace("WHAT", what)))
     assert found.user_messages == (told,)
 
 
-def test_a_denial_is_told_in_their_words(opened: Open) -> None:
+def test_denial_has_the_error_of_aicomp_sdk(opened: Open) -> None:
     source = ASKING.replace("WHAT", "[e['error'] for e in env.export_trace_dict()['tool_events']]")
-    with GuestPool(opened(attack=source), "attack") as house:
+    with GuestPool(opened(attack=source), "attack") as pool:
         env = SandboxEnv(guardrail=_Asking(), max_steps=50)
-        (found,) = house.attack().run(env, AttackRunConfig(max_steps=50))
+        (found,) = pool.attack().run(env, AttackRunConfig(max_steps=50))
     assert found.user_messages == ("[None, 'confirm_required']",)
 
 
@@ -242,12 +243,12 @@ class AttackAlgorithm:
 """
 
 
-def test_our_own_attacks_are_left_alone(opened: Open) -> None:
+def test_attacks_for_tiltyard_are_not_adapted(opened: Open) -> None:
     (found,) = run(opened(attack=NATIVE))
     assert found.user_messages == ("50", "tiltyard.contracts.attack")
 
 
-def test_nothing_of_it_is_outside_the_jail(opened: Open) -> None:
+def test_aicomp_sdk_does_not_exist_outside_the_jail(opened: Open) -> None:
     play(opened("found-by-searching-paths"))
     assert not [name for name in sys.modules if name.startswith("aicomp_sdk")]
     with pytest.raises(ModuleNotFoundError):

@@ -1,4 +1,4 @@
-"""Judges in processes of their own: as root, and as an ordinary user."""
+"""Fixtures: judges in processes of their own, as root and as an ordinary user."""
 
 import json
 import os
@@ -16,14 +16,14 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-# Users and slots that nothing else has, whatever runs beside these tests: the kernel counts
-# processes by user, and a judge looks for its own by it.
+# Users and slots that no other process has: the kernel counts processes by user, and a judge finds
+# its own processes by user.
 ORDINARY_UIDS = 20_000, 30_000
 SLOTS = 1_000, 3_000
 
 
 class JudgeProcess:
-    """One judge, and the canaries it keeps."""
+    """One judge process, and its canaries."""
 
     def __init__(self, uid: int, slot: int) -> None:
         self.uid = uid
@@ -33,7 +33,7 @@ class JudgeProcess:
             os.chown(self.directory, uid, uid)
         line = [sys.executable, str(HERE / "judge.py"), str(self.directory), str(slot)]
         self.process = subprocess.Popen(
-            [*_on_a_machine_for_everybody(uid), *line],
+            [*_readable_by_every_user(uid), *line],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={"PATH": os.environ["PATH"], "TILTYARD_CANARY": secrets.token_hex(16)},
@@ -52,7 +52,7 @@ class JudgeProcess:
         return self.run(source, level, without, **asked)
 
     def probes(self, names: Sequence[str], level: str, without: Any = ()) -> dict[str, Any]:
-        """Run several probes in one guest, and return the result of each that got one."""
+        """Run several probes in one guest, and return the results of those that did not raise."""
         lines = ["def probe(given):", "    found = {}"]
         for name in names:
             source = (HERE / "probes" / name / "probe.py").read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ class JudgeProcess:
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, "the judge is gone"
+        assert line, "the judge process has ended"
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -83,11 +83,11 @@ class JudgeProcess:
         shutil.rmtree(self.directory)
 
 
-def _on_a_machine_for_everybody(uid: int) -> list[str]:
-    """Return a prefix for a command line that runs as this user.
+def _readable_by_every_user(uid: int) -> list[str]:
+    """Return the beginning of a command that runs as this user.
 
-    Where Python or this repository lie behind a closed door (/root), every user is shown them at
-    the same place with the door open: an ordinary machine, as far as the judge can see.
+    If Python or this repository are in a closed directory such as /root, the command opens that
+    directory in a mount namespace, so that every user can read them.
     """
     if os.geteuid() != 0:
         return []
@@ -113,7 +113,7 @@ def _make(uid: str, number: int = 0) -> JudgeProcess:
     own = first + (2 * os.getpid() + number) % count
     if uid == "root":
         if os.geteuid() != 0:
-            pytest.skip("root's guests can only be tried by root")
+            pytest.skip("only root can test root's guests")
         return JudgeProcess(0, slot=own)
     return JudgeProcess(os.geteuid() or own, slot=0)
 
@@ -136,7 +136,7 @@ def judge(request: pytest.FixtureRequest, _judges: dict[str, JudgeProcess]) -> J
 
 @pytest.fixture
 def fresh_judge(judge: JudgeProcess) -> Iterator[JudgeProcess]:
-    """Make a judge like the other, to be killed."""
+    """Return another judge of the same user, which the test can kill."""
     made = _make("ordinary" if judge.uid else "root", 1)
     yield made
     made.close()

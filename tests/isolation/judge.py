@@ -1,7 +1,7 @@
-"""A judge with canaries, as a process of its own: it jails probes and tells what came of them.
+"""A judge process with canaries: it runs probes in the jail and reports the outcome.
 
-It is driven over standard input and output, one line of JSON each way, by `conftest.py`, which
-runs it as root and as an ordinary user. It keeps what a guest must not get: a file, an environment
+`conftest.py` starts it as root and as an ordinary user, and talks to it over standard input and
+output, one line of JSON each way. It has what a guest must not get: a file, an environment
 variable, a buffer in memory, listeners, an inheritable descriptor.
 """
 
@@ -21,8 +21,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tiltyard.isolation.host.fork_server import FIRST_UID, start
-from tiltyard.isolation.host.guest_process import Guest
+from tiltyard.isolation.host.fork_server import FIRST_UID, start_guest
+from tiltyard.isolation.host.guest_process import JailedGuest
 from tiltyard.isolation.host.limits import Level, Limits
 
 VARIABLE: Final = "TILTYARD_CANARY"
@@ -31,7 +31,7 @@ _REMOVE_SEGMENT: Final = 0
 
 
 class Judge:
-    """The canaries, and how to see whether somebody came near them."""
+    """The canaries, and checks whether a probe reached them."""
 
     def __init__(self, directory: Path, slot: int) -> None:
         self.slot = slot
@@ -65,7 +65,7 @@ class Judge:
         }
 
     def given(self) -> dict[str, Any]:
-        """Return where everything is: a guest may know that, and still not get it."""
+        """Return the places of all canaries. A guest that knows them still must not get them."""
         return {
             "pid": os.getpid(),
             "secret": str(self.secret),
@@ -82,7 +82,7 @@ class Judge:
         }
 
     def heard(self) -> list[str]:
-        """Return on which sides somebody knocked since the last time."""
+        """Return the listeners that were reached since the last call."""
         found = ["signal"] if self.signals else []
         self.signals.clear()
         for name, listener in self.listeners.items():
@@ -97,14 +97,14 @@ class Judge:
     def run(self, asked: dict[str, Any]) -> dict[str, Any]:
         token = secrets.token_hex(8)
         without = frozenset(asked["without"])
-        # What a judge is like that does not hide its memory.
+        # Start as a judge that does not hide its memory.
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
         submission = self.directory / "submission"
         submission.mkdir()
         (submission / "probe.py").write_text(asked["source"], encoding="utf-8")
         (submission / "link").symlink_to(self.secret)
         before = self.descriptors()
-        guest = start(
+        guest = start_guest(
             "tiltyard.isolation.guest.probe_script",
             [token],
             level=Level(asked["level"]),
@@ -134,13 +134,13 @@ class Judge:
         return told
 
     def linger(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Start a guest that waits for us for ever, and tell how to recognise it."""
+        """Start a guest that waits for ever, and return how to find its processes."""
         token = secrets.token_hex(8)
         submission = self.directory / "submission"
         submission.mkdir()
         source = "import time\ndef probe(given):\n    print('ready')\n    time.sleep(60)"
         (submission / "probe.py").write_text(source, encoding="utf-8")
-        guest = start(
+        guest = start_guest(
             "tiltyard.isolation.guest.probe_script",
             [token],
             level=Level(asked["level"]),
@@ -158,7 +158,7 @@ class Judge:
         return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
     def processes(self, token: str) -> Iterator[int]:
-        """Find what runs under the guest's user, or with the guest's command line."""
+        """Yield the processes of the guest's user, or with the guest's command line."""
         for entry in os.scandir("/proc"):
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
                 continue
@@ -180,7 +180,7 @@ class Judge:
         return len(found)
 
     def tidy(self) -> list[str]:
-        """Remove what a guest left anywhere it might have, and say what that was."""
+        """Remove and return everything that a guest has left behind."""
         found = [str(path.name) for path in (self.directory / "outside").iterdir()]
         for path in (self.directory / "outside").iterdir():
             path.unlink()
@@ -204,8 +204,8 @@ def _listening(family: int, kind: int, address: Any) -> socket.socket:
     return listener
 
 
-def _told(guest: Guest, *, ended: bool) -> dict[str, Any]:
-    """Return the probe's answer, or how its process ended, as one word."""
+def _told(guest: JailedGuest, *, ended: bool) -> dict[str, Any]:
+    """Return the probe's answer, or in one word how its process ended."""
     output = guest.output()
     last = output.strip().rpartition("\n")[2]
     told: dict[str, Any] = {"output": output[-2000:], "size": len(output)}

@@ -1,4 +1,4 @@
-"""Submissions in their jail, at level A: the same result as in process, and honest verdicts."""
+"""Submissions in the jail, at level A: the same results as in process, and typed failures."""
 
 import os
 import tempfile
@@ -12,10 +12,11 @@ from msgspec import structs
 
 from tiltyard import SandboxEnv
 from tiltyard.contracts.attack import AttackRunConfig
-from tiltyard.isolation.guest import serve as guest_module
+from tiltyard.isolation.guest import guardrail_server
+from tiltyard.isolation.host.failures import FailureKind, GuestError, Phase
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.host.limits import JailError, Level
-from tiltyard.isolation.host.session import Deadlines, GuestError
+from tiltyard.isolation.host.session import Deadlines
 from tiltyard.judge import Judge
 from tiltyard.matches.defense import play_defense
 from tiltyard.matches.offense import play_offense
@@ -52,7 +53,7 @@ Submit = Callable[..., Submission]
 
 @pytest.fixture
 def submit() -> Iterator[Submit]:
-    """Return a function that makes a submission of sources, readable for everybody."""
+    """Return a function that makes a submission of sources, readable by every user."""
     with tempfile.TemporaryDirectory(prefix="tiltyard-test-") as name:
         root = Path(name)
         root.chmod(0o755)
@@ -73,20 +74,20 @@ def in_process(source: str) -> Any:
     return names["Guardrail"]
 
 
-def test_a_jailed_match_is_the_match_in_process(submit: Submit) -> None:
+def test_jailed_match_equals_the_match_in_process(submit: Submit) -> None:
     plain = play_defense(MatchSettings(generate(123), SHORT), in_process(KEEPS_STATE))
-    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
-        assert house.level is Level.A
-        jailed = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as pool:
+        assert pool.level is Level.A
+        jailed = play_defense(MatchSettings(generate(123), SHORT), pool.guardrail)
     assert jailed.digest == plain.digest
     assert jailed.exploration.steps == plain.exploration.steps
     assert jailed.inconsistent == 0
 
 
 def test_two_workers_have_guests_of_their_own(submit: Submit) -> None:
-    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
-        alone = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
-        together = play_defense(MatchSettings(generate(123), SHORT, workers=2), house.guardrail)
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as pool:
+        alone = play_defense(MatchSettings(generate(123), SHORT), pool.guardrail)
+        together = play_defense(MatchSettings(generate(123), SHORT, workers=2), pool.guardrail)
     assert alone.digest == together.digest
 
 
@@ -102,10 +103,10 @@ MESSAGES: Final = (
 
 
 def test_restore_equals_replay_through_the_jail(submit: Submit) -> None:
-    """And both equal the guardrail in process, reasons and all."""
+    """Restored and replayed traces equal the trace of the guardrail in process."""
     plain = SandboxEnv(guardrail=in_process(KEEPS_STATE)())
-    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
-        env = SandboxEnv(guardrail=house.guardrail())
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as pool:
+        env = SandboxEnv(guardrail=pool.guardrail())
         moments = [env.snapshot()]
         for message in MESSAGES:
             plain.interact(message)
@@ -119,23 +120,23 @@ def test_restore_equals_replay_through_the_jail(submit: Submit) -> None:
             assert env.trace.public_events() == plain.trace.public_events()
 
 
-def test_a_state_that_the_guest_forgot_is_told_again(submit: Submit) -> None:
+def test_history_is_sent_again_for_a_state_that_the_guest_dropped(submit: Submit) -> None:
     plain = SandboxEnv(guardrail=in_process(KEEPS_STATE)())
     first = [plain.interact(message) for message in MESSAGES][-1].events
-    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
-        env = SandboxEnv(guardrail=house.guardrail())
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as pool:
+        env = SandboxEnv(guardrail=pool.guardrail())
         for message in MESSAGES[:-1]:
             env.interact(message)
         kept = env.snapshot()
         env.reset()
-        for _ in range(guest_module.MAX_STATES + 10):
+        for _ in range(guardrail_server.MAX_STATES + 10):
             env.reset()
             env.interact("run echo")
         env.restore(kept)
         assert env.interact(MESSAGES[-1]).events == first
 
 
-def test_a_long_history_is_told_in_several_frames(submit: Submit) -> None:
+def test_long_history_is_sent_in_several_frames(submit: Submit) -> None:
     long = "x" * 1_900
     writes = "\n".join(f'write "{long[:70]}" to f{n}.txt' for n in range(20))
     grow = "run `cat f*.txt f*.txt f*.txt > big.txt; cat big.txt big.txt big.txt > huge.txt`"
@@ -143,8 +144,8 @@ def test_a_long_history_is_told_in_several_frames(submit: Submit) -> None:
     plain = SandboxEnv(guardrail=in_process(KEEPS_STATE)())
     for message in chain:
         plain.interact(message)
-    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
-        env = SandboxEnv(guardrail=house.guardrail())
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as pool:
+        env = SandboxEnv(guardrail=pool.guardrail())
         for message in chain:
             env.interact(message)
         assert env.trace.public_events() == plain.trace.public_events()
@@ -160,7 +161,7 @@ BROKEN: Final = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_guardrail_that_raises_or_answers_nonsense_denies(submit: Submit, how: str) -> None:
+def test_guardrail_that_raises_or_returns_no_decision_denies(submit: Submit, how: str) -> None:
     source = f"""
     from tiltyard import Decision
     class Guardrail:
@@ -169,14 +170,16 @@ def test_a_guardrail_that_raises_or_answers_nonsense_denies(submit: Submit, how:
     """
     plain = SandboxEnv(guardrail=in_process(textwrap.dedent(source))())
     plain.interact("run echo")
-    with GuestPool(submit(guardrail=source), "guardrail") as house:
-        guardrail = house.guardrail()
+    with GuestPool(submit(guardrail=source), "guardrail") as pool:
+        guardrail = pool.guardrail()
         env = SandboxEnv(guardrail=guardrail)
         env.interact("run echo")
         (event,) = env.trace.public_events()
         assert event.error == "guardrail_error"
         assert event.reason == plain.trace.public_events()[0].reason
-        assert guardrail.runner.faults
+        (fault,) = guardrail.runner.take_faults()
+        assert (fault.phase, fault.tool) == (Phase.DECIDE, "shell.run")
+        assert fault.text in event.reason or fault.message in event.reason
 
 
 FATAL: Final = {
@@ -202,18 +205,19 @@ def test_a_guest_that_dies_or_hangs_ends_the_match_without_a_score(
             return Decision.allow()
     """
     deadlines = Deadlines(answer=1.0)
-    with GuestPool(submit(guardrail=source), "guardrail", deadlines=deadlines) as house:
-        env = SandboxEnv(guardrail=house.guardrail())
+    with GuestPool(submit(guardrail=source), "guardrail", deadlines=deadlines) as pool:
+        env = SandboxEnv(guardrail=pool.guardrail())
         env.interact("read file readme")
-        if not kind:  # Too much memory is an exception like any other.
+        if not kind:  # MemoryError is an exception like any other.
             env.interact("run echo")
             assert "MemoryError" in env.trace.public_events()[-1].reason
             return
         with pytest.raises(GuestError) as caught:
             env.interact("run echo")
-        assert caught.value.kind == kind
-        assert caught.value.call == "decide shell.run"
-        assert "the last words" in caught.value.output
+        failure = caught.value.failure
+        assert failure.kind == kind
+        assert failure.doing == "decide shell.run"
+        assert "the last words" in failure.output
 
 
 @pytest.mark.parametrize(
@@ -223,18 +227,20 @@ def test_a_guest_that_dies_or_hangs_ends_the_match_without_a_score(
         ("import", "class Guardrail: ...\nraise ValueError('at import')", "at import"),
         ("class", "class Guardrail: ...\ndel Guardrail", "Guardrail"),
         ("construct", "class Guardrail:\n    def __init__(self):\n        1 / 0", "guardrail.py"),
-        ("construct", "class Guardrail:\n    pass", "no `decide` method"),
+        ("contract", "class Guardrail:\n    pass", "no `decide` method"),
     ],
 )
-def test_a_submission_that_cannot_be_loaded_says_where(
+def test_load_failure_has_a_kind_and_a_place(
     submit: Submit, stage: str, source: str, told: str
 ) -> None:
-    with GuestPool(submit(guardrail=source), "guardrail") as house:
-        env = SandboxEnv(guardrail=house.guardrail())
+    with GuestPool(submit(guardrail=source), "guardrail") as pool:
+        env = SandboxEnv(guardrail=pool.guardrail())
         with pytest.raises(GuestError) as caught:
             env.interact("run echo")
-    assert caught.value.kind == stage
-    assert told in caught.value.traceback + str(caught.value)
+    failure = caught.value.failure
+    assert failure.kind == stage
+    assert failure.phase is Phase.LOAD
+    assert told in failure.traceback + failure.message
 
 
 ATTACK: Final = """
@@ -257,12 +263,12 @@ class AttackAlgorithm:
 """
 
 
-def test_a_jailed_attack_is_the_attack_in_process(submit: Submit) -> None:
+def test_jailed_attack_equals_the_attack_in_process(submit: Submit) -> None:
     names: dict[str, Any] = {}
     exec(ATTACK, names)  # noqa: S102 - a test's own text
     plain = play_offense(MatchSettings(generate(123), RULES), names["AttackAlgorithm"]())
-    with GuestPool(submit(attack=ATTACK), "attack") as house:
-        jailed = play_offense(MatchSettings(generate(123), RULES), house.attack())
+    with GuestPool(submit(attack=ATTACK), "attack") as pool:
+        jailed = play_offense(MatchSettings(generate(123), RULES), pool.attack())
     assert plain.score.raw > 0
     assert jailed.digest == plain.digest
     assert jailed.steps == plain.steps
@@ -274,10 +280,10 @@ def test_a_jailed_attack_is_the_attack_in_process(submit: Submit) -> None:
         ("raise ValueError('oh dear')", "run", "oh dear"),
         ("import os; os._exit(1)", "died", ""),
         ("while True: pass", "deadline", ""),
-        ("return None", "run", "NoneType"),
+        ("return None", "result", "NoneType"),
     ],
 )
-def test_an_attack_that_fails_has_no_candidates_and_says_why(
+def test_attack_failure_has_a_kind_and_a_message(
     submit: Submit, body: str, kind: str, told: str
 ) -> None:
     source = f"""
@@ -289,15 +295,15 @@ def test_an_attack_that_fails_has_no_candidates_and_says_why(
     env = SandboxEnv(max_steps=100)
     deadlines = Deadlines(answer=1.0)
     with (
-        GuestPool(submit(attack=source), "attack", deadlines=deadlines) as house,
+        GuestPool(submit(attack=source), "attack", deadlines=deadlines) as pool,
         pytest.raises(GuestError) as caught,
     ):
-        house.attack().run(env, AttackRunConfig(max_steps=100))
-    assert caught.value.kind == kind
+        pool.attack().run(env, AttackRunConfig(max_steps=100))
+    assert caught.value.failure.kind == kind
     assert told in str(caught.value)
 
 
-def test_an_attack_cannot_ask_for_more_than_there_is(submit: Submit) -> None:
+def test_environment_refuses_invalid_calls_and_a_spent_budget(submit: Submit) -> None:
     source = """
     class AttackAlgorithm:
         def run(self, env, config):
@@ -315,8 +321,8 @@ def test_an_attack_cannot_ask_for_more_than_there_is(submit: Submit) -> None:
             return [tuple(told), None, 7, [1, 2], "text"]
     """
     env = SandboxEnv(max_steps=5)
-    with GuestPool(submit(attack=source), "attack") as house:
-        told, *others = house.attack().run(env, AttackRunConfig(max_steps=5))
+    with GuestPool(submit(attack=source), "attack") as pool:
+        told, *others = pool.attack().run(env, AttackRunConfig(max_steps=5))
     assert env.steps_left == 0
     messages = told.user_messages
     assert "not int" in messages[0]
@@ -344,13 +350,13 @@ class AttackAlgorithm:
 """
 
 
-def test_time_and_chance_are_the_matchs_own(submit: Submit) -> None:
+def test_clock_and_randomness_depend_on_the_match_alone(submit: Submit) -> None:
     submission = submit(attack=CLOCK)
 
     def run(key: str) -> tuple[str, ...]:
         env = SandboxEnv(max_steps=200)
-        with GuestPool(submission, "attack", key=key) as house:
-            (told,) = house.attack().run(env, AttackRunConfig(max_steps=200))
+        with GuestPool(submission, "attack", key=key) as pool:
+            (told,) = pool.attack().run(env, AttackRunConfig(max_steps=200))
         messages: tuple[str, ...] = told.user_messages
         return messages
 
@@ -358,7 +364,7 @@ def test_time_and_chance_are_the_matchs_own(submit: Submit) -> None:
     assert first == again
     assert first[1] != other[1]
     assert "2026, 1, 5" in first[0]
-    # Half of the time is half of the steps.
+    # Half of the time corresponds to half of the steps.
     assert 98 <= int(first[2]) <= 101
     assert first[3] == "1000"
 
@@ -390,15 +396,15 @@ class AttackAlgorithm:
 """
 
 
-def test_dates_are_dates_and_a_world_of_ones_own_can_be_opened(submit: Submit) -> None:
-    with GuestPool(submit(attack=DATES), "attack") as house:
-        (told,) = house.attack().run(SandboxEnv(max_steps=9), AttackRunConfig(max_steps=9))
+def test_replaced_dates_still_work_as_dates(submit: Submit) -> None:
+    with GuestPool(submit(attack=DATES), "attack") as pool:
+        (told,) = pool.attack().run(SandboxEnv(max_steps=9), AttackRunConfig(max_steps=9))
     assert told.user_messages == ("fine",)
 
 
-def test_nothing_is_left_behind(submit: Submit) -> None:
-    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
-        sessions = [house.open() for _ in range(3)]
+def test_closed_pool_leaves_no_process(submit: Submit) -> None:
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as pool:
+        sessions = [pool.open() for _ in range(3)]
         pids = [session.guest.pid for session in sessions]
         assert all(Path(f"/proc/{pid}").exists() for pid in pids)
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
@@ -406,22 +412,22 @@ def test_nothing_is_left_behind(submit: Submit) -> None:
         os.waitpid(-1, os.WNOHANG)
 
 
-def test_without_a_jail_the_protocol_is_the_same_and_the_result_is_marked(submit: Submit) -> None:
+def test_unsafe_pool_gives_the_same_result_at_level_c(submit: Submit) -> None:
     plain = play_defense(MatchSettings(generate(123), SHORT), in_process(KEEPS_STATE))
-    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail", unsafe=True) as house:
-        assert house.unsafe
-        assert house.level is Level.C
-        match = play_defense(MatchSettings(generate(123), SHORT), house.guardrail)
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail", unsafe=True) as pool:
+        assert pool.unsafe
+        assert pool.level is Level.C
+        match = play_defense(MatchSettings(generate(123), SHORT), pool.guardrail)
     assert match.digest == plain.digest
 
 
-def test_level_c_refuses(submit: Submit) -> None:
-    house = GuestPool(submit(guardrail=KEEPS_STATE), "guardrail", level=Level.C)
+def test_level_c_refuses_to_start_a_guest(submit: Submit) -> None:
+    pool = GuestPool(submit(guardrail=KEEPS_STATE), "guardrail", level=Level.C)
     with pytest.raises(JailError, match="in a jail or not at all"):
-        house.open()
+        pool.open()
 
 
-def test_an_attack_that_returns_something_else_each_time_is_found_out() -> None:
+def test_attack_with_changing_results_is_marked_inconsistent() -> None:
     class Counts:
         runs = 0
 
@@ -437,16 +443,16 @@ def test_an_attack_that_returns_something_else_each_time_is_found_out() -> None:
     assert play_offense(MatchSettings(generate(123), RULES), attack).inconsistent == 0
 
 
-def test_the_judge_runs_where_it_could_before(submit: Submit) -> None:
+def test_judge_gets_its_cores_back(submit: Submit) -> None:
     before = os.sched_getaffinity(0)
-    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
-        house.open()
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as pool:
+        pool.open()
         assert len(os.sched_getaffinity(0)) == 1
     assert os.sched_getaffinity(0) == before
 
 
 @pytest.mark.parametrize("body", ["env.reset()", "env.snapshot()"])
-def test_what_costs_no_step_has_an_end_too(submit: Submit, body: str) -> None:
+def test_calls_that_cost_no_step_are_bounded(submit: Submit, body: str) -> None:
     source = f"""
     class AttackAlgorithm:
         def run(self, env, config):
@@ -455,39 +461,40 @@ def test_what_costs_no_step_has_an_end_too(submit: Submit, body: str) -> None:
     """
     deadlines = Deadlines(whole=1.0)
     with (
-        GuestPool(submit(attack=source), "attack", deadlines=deadlines) as house,
+        GuestPool(submit(attack=source), "attack", deadlines=deadlines) as pool,
         pytest.raises(GuestError) as caught,
     ):
-        house.attack().run(SandboxEnv(max_steps=5), AttackRunConfig(max_steps=5))
-    assert caught.value.kind in ("deadline", "run")
+        pool.attack().run(SandboxEnv(max_steps=5), AttackRunConfig(max_steps=5))
+    assert caught.value.failure.kind in (FailureKind.DEADLINE, FailureKind.RUN)
 
 
-def test_a_forged_failure_says_nothing_of_its_own(submit: Submit) -> None:
+def test_forged_failure_is_a_protocol_failure(submit: Submit) -> None:
     source = """
     import gc
     class Guardrail:
         def decide(self, tool_name, tool_args, context):
-            from tiltyard.isolation.wire import Channel, Failed
+            from tiltyard.isolation.wire.channel import Channel
+            from tiltyard.isolation.wire.frames import Failed
             for each in gc.get_objects():
                 if isinstance(each, Channel):
-                    each.send(Failed("canary=ABCDEF12345", "ValueError: seen", "File x"))
+                    each.send(Failed("canary=ABCDEF12345", "ValueError: seen", "ValueError"))
     """
-    with GuestPool(submit(guardrail=source), "guardrail") as house:
-        env = SandboxEnv(guardrail=house.guardrail())
+    with GuestPool(submit(guardrail=source), "guardrail") as pool:
+        env = SandboxEnv(guardrail=pool.guardrail())
         with pytest.raises(GuestError) as caught:
             env.interact("run echo")
-    assert caught.value.kind == "protocol"
-    assert "canary" not in caught.value.official_within(100)
+    assert caught.value.failure.kind is FailureKind.PROTOCOL
+    assert "canary" not in caught.value.failure.official
 
 
-def test_a_flood_of_candidates_is_not_kept(submit: Submit) -> None:
+def test_oversized_candidates_are_cut(submit: Submit) -> None:
     source = """
     class AttackAlgorithm:
         def run(self, env, config):
             return [("x",) * 5_000] * 30 + [("y" * 9_000,)] + ["word" * 100] + [("run echo",)]
     """
-    with GuestPool(submit(attack=source), "attack") as house:
-        found = house.attack().run(SandboxEnv(max_steps=5), AttackRunConfig(max_steps=5))
+    with GuestPool(submit(attack=source), "attack") as pool:
+        found = pool.attack().run(SandboxEnv(max_steps=5), AttackRunConfig(max_steps=5))
     assert len(found) == 33
     assert all(len(each) <= 64 for each in found[:30])
     verdict = Judge(generate(123)).judge(found)
@@ -495,9 +502,7 @@ def test_a_flood_of_candidates_is_not_kept(submit: Submit) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_guardrail_that_counts_is_found_out_by_any_number_of_workers(
-    submit: Submit, workers: int
-) -> None:
+def test_guardrail_that_counts_calls_is_marked_inconsistent(submit: Submit, workers: int) -> None:
     source = """
     from tiltyard import Decision
     asked = 0
@@ -507,6 +512,6 @@ def test_a_guardrail_that_counts_is_found_out_by_any_number_of_workers(
             asked += 1
             return Decision.deny("a search") if asked > 40 else Decision.allow()
     """
-    with GuestPool(submit(guardrail=source), "guardrail") as house:
-        match = play_defense(MatchSettings(generate(123), SHORT, workers=workers), house.guardrail)
+    with GuestPool(submit(guardrail=source), "guardrail") as pool:
+        match = play_defense(MatchSettings(generate(123), SHORT, workers=workers), pool.guardrail)
     assert match.inconsistent > 0

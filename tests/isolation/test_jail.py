@@ -1,4 +1,4 @@
-"""Starting and ending guests: what they may use, what is kept of them, what is left of them."""
+"""Starting and ending guests: their limits, their output, and that nothing of them remains."""
 
 import os
 import secrets
@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from tiltyard.isolation.confinement.selfjail import LAYERS
-from tiltyard.isolation.host.fork_server import SLOTS, start
+from tiltyard.isolation.host.fork_server import start_guest
 from tiltyard.isolation.host.limits import JailError, Level
+from tiltyard.isolation.host.slots import SLOTS
 
 LEVELS = pytest.mark.parametrize("level", ["A", "B"])
 TARGET = "tiltyard.isolation.guest.probe_script"
@@ -28,7 +29,7 @@ def test_all_layers_are_in_force(level: str, judge: Any) -> None:
 
 
 @LEVELS
-def test_a_guest_deaf_to_signals_is_ended_and_leaves_nothing(level: str, judge: Any) -> None:
+def test_guest_that_ignores_signals_is_killed(level: str, judge: Any) -> None:
     source = (
         "import signal, threading, time\n"
         "def probe(given):\n"
@@ -45,7 +46,7 @@ def test_a_guest_deaf_to_signals_is_ended_and_leaves_nothing(level: str, judge: 
 
 
 @LEVELS
-def test_a_flood_of_output_keeps_its_beginning_and_its_end(level: str, judge: Any) -> None:
+def test_long_output_keeps_its_beginning_and_its_end(level: str, judge: Any) -> None:
     source = (
         "import sys\n"
         "def probe(given):\n"
@@ -63,7 +64,7 @@ def test_a_flood_of_output_keeps_its_beginning_and_its_end(level: str, judge: An
 
 
 @LEVELS
-def test_a_flood_past_the_streams_meets_the_limit_on_files(level: str, judge: Any) -> None:
+def test_direct_writes_to_the_output_meet_the_file_size_limit(level: str, judge: Any) -> None:
     source = (
         "import os\n"
         "def probe(given):\n"
@@ -81,7 +82,7 @@ def test_a_flood_past_the_streams_meets_the_limit_on_files(level: str, judge: An
         ("import os\ndef probe(given): os._exit(0)", {"silent"}),
         ("import os\ndef probe(given): os.close(1); os._exit(159)", {"SIGSYS", "silent"}),
         ("def probe(given): raise SystemExit(0)", {"SystemExit"}),
-        # The first process of a namespace is not ended by a signal of its own; then it breaks down.
+        # SIGABRT does not end the first process of a namespace, so it crashes after that.
         ("import os\ndef probe(given): os.abort()", {"SIGABRT", "SIGSEGV"}),
         (
             "import sys\ndef probe(given):\n    sys.setrecursionlimit(1 << 30)\n    probe(given)",
@@ -95,7 +96,7 @@ def test_a_flood_past_the_streams_meets_the_limit_on_files(level: str, judge: An
     ],
 )
 @LEVELS
-def test_however_a_guest_ends_the_judge_goes_on(
+def test_judge_survives_every_end_of_a_guest(
     level: str, judge: Any, source: str, outcomes: set[str]
 ) -> None:
     told = judge.run(source, level, seconds=1.5)
@@ -122,7 +123,7 @@ def test_only_allowed_packages_can_be_imported(level: str, judge: Any) -> None:
 
 
 @LEVELS
-def test_the_public_face_opens_inside_the_jail(level: str, judge: Any) -> None:
+def test_public_names_can_be_imported_in_the_jail(level: str, judge: Any) -> None:
     source = (
         "from tiltyard import Decision, GuardrailBase, __version__\n"
         "import tiltyard.guardrails\n"
@@ -134,7 +135,7 @@ def test_the_public_face_opens_inside_the_jail(level: str, judge: Any) -> None:
 
 
 @LEVELS
-def test_guests_are_alike_whatever_started_them(level: str, judge: Any) -> None:
+def test_all_guests_see_the_same_process_state(level: str, judge: Any) -> None:
     source = (
         "import os, sys\n"
         "def probe(given):\n"
@@ -156,7 +157,7 @@ def test_guests_are_alike_whatever_started_them(level: str, judge: Any) -> None:
         ("once ready", ("die-with-parent", "death-signal")),
     ],
 )
-def test_a_guest_ends_with_its_judge(
+def test_guest_dies_with_its_judge(
     level: str, moment: str, without: tuple[str, ...], fresh_judge: Any
 ) -> None:
     started = fresh_judge.ask(level=level, without=without, linger=moment)
@@ -173,7 +174,7 @@ def test_a_guest_ends_with_its_judge(
 
 
 @LEVELS
-def test_a_guest_killed_at_any_moment_leaves_nothing(level: str, judge: Any) -> None:
+def test_guest_killed_at_any_moment_leaves_nothing(level: str, judge: Any) -> None:
     for milliseconds in (0, 1, 2, 4, 8, 16, 32, 64):
         told = judge.run("while True: pass", level, seconds=milliseconds / 1000)
         assert told["outcome"] == "deadline"
@@ -181,9 +182,9 @@ def test_a_guest_killed_at_any_moment_leaves_nothing(level: str, judge: Any) -> 
         assert told["descriptors_leaked"] == 0
 
 
-def test_a_copy_made_by_fork_lets_go_and_does_not_kill(tmp_path: Path) -> None:
+def test_forked_copy_does_not_kill_the_guest(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    with start(TARGET, level=Level.A, submission=tmp_path) as guest:
+    with start_guest(TARGET, level=Level.A, submission=tmp_path) as guest:
         copy = os.fork()
         if copy == 0:
             guest.kill()
@@ -194,8 +195,8 @@ def test_a_copy_made_by_fork_lets_go_and_does_not_kill(tmp_path: Path) -> None:
 
 
 @LEVELS
-def test_a_judge_killed_at_any_moment_leaves_nothing(level: str, tmp_path: Path) -> None:
-    """Above all while bubblewrap is setting up, before it has asked to die with its parent."""
+def test_judge_killed_at_any_moment_leaves_nothing(level: str, tmp_path: Path) -> None:
+    """The critical moment is before bubblewrap has asked the kernel to die with its parent."""
     tmp_path.chmod(0o755)
     for milliseconds in range(12):
         token = f"killed-{secrets.token_hex(8)}"
@@ -203,7 +204,7 @@ def test_a_judge_killed_at_any_moment_leaves_nothing(level: str, tmp_path: Path)
             "import sys\nfrom pathlib import Path\n"
             "from tiltyard.isolation.host.fork_server import ForkServer\n"
             "from tiltyard.isolation.host.limits import Level\nprint(flush=True)\n"
-            f"nursery = ForkServer({TARGET!r}, [{token!r}], level=Level.{level})\n"
+            f"fork_server = ForkServer({TARGET!r}, [{token!r}], level=Level.{level})\n"
             "sys.stdin.read()\n"
         )
         judge = subprocess.Popen(
@@ -217,17 +218,20 @@ def test_a_judge_killed_at_any_moment_leaves_nothing(level: str, tmp_path: Path)
         assert _ends(token), _runs(token)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root's guests are other users")
-def test_where_others_cannot_read_python_level_b_says_so(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's guests run as other users")
+def test_level_b_names_the_directory_that_other_users_cannot_read(tmp_path: Path) -> None:
     closed = tmp_path / "closed" / "submission"
     closed.mkdir(parents=True)
     closed.parent.chmod(0o700)
     with pytest.raises(JailError, match=r"another user, who cannot read .*is closed to others"):
-        start(TARGET, level=Level.B, submission=closed)
+        start_guest(TARGET, level=Level.B, submission=closed)
 
 
 def _ends(token: str, looks: int = 6) -> bool:
-    """Tell whether nothing of it is left: a process that is just starting another has no name."""
+    """Return whether all processes end.
+
+    A process between fork and exec has no name, so look several times.
+    """
     until = time.monotonic() + 10
     clear = 0
     while clear < looks and time.monotonic() < until:
@@ -237,7 +241,7 @@ def _ends(token: str, looks: int = 6) -> bool:
 
 
 def _runs(token: str) -> dict[int, bytes]:
-    """Find everything that was started for a guest: bubblewrap, the nursery, the guest."""
+    """Return all processes of a guest: bubblewrap, the fork server, the guest."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -248,27 +252,27 @@ def _runs(token: str) -> dict[int, bytes]:
     return found
 
 
-def test_a_jail_that_cannot_be_had_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_invalid_settings_are_refused_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(JailError, match="use Linux"):
-        start(TARGET, level=Level.C)
+        start_guest(TARGET, level=Level.C)
     with pytest.raises(JailError, match="slot"):
-        start(TARGET, level=Level.A, slot=SLOTS)
-    with pytest.raises(JailError, match="no layer 'walls'"):
-        start(TARGET, level=Level.A, without=frozenset({"walls"}))
+        start_guest(TARGET, level=Level.A, slot=SLOTS)
+    with pytest.raises(JailError, match="unknown layer 'walls'"):
+        start_guest(TARGET, level=Level.A, without=frozenset({"walls"}))
     with pytest.raises(JailError, match="pip install nowhere"):
-        start(TARGET, level=Level.A, packages=["nowhere"])
+        start_guest(TARGET, level=Level.A, packages=["nowhere"])
     with pytest.raises(JailError, match="part of Python"):
-        start(TARGET, level=Level.A, packages=["sys"])
+        start_guest(TARGET, level=Level.A, packages=["sys"])
     with pytest.raises(FileNotFoundError):
-        start(TARGET, level=Level.A, submission=tmp_path / "nothing")
+        start_guest(TARGET, level=Level.A, submission=tmp_path / "nothing")
 
 
-def test_a_guest_is_started_from_the_main_thread_alone() -> None:
+def test_guests_start_from_the_main_thread_only() -> None:
     refused: list[str] = []
 
     def attempt() -> None:
         try:
-            start(TARGET, level=Level.A)
+            start_guest(TARGET, level=Level.A)
         except JailError as error:
             refused.append(str(error))
 
@@ -286,16 +290,16 @@ def test_a_guest_is_started_from_the_main_thread_alone() -> None:
             "has started a thread",
         ),
         (
-            "from tiltyard.isolation import landlock\nlandlock.landlock_abi = lambda: 0\n",
-            "the jail's layer 'landlock' cannot be had: this kernel has no Landlock",
+            "import tiltyard.isolation.confinement.landlock as own\nown.landlock_abi = lambda: 0\n",
+            "cannot apply the jail's layer 'landlock': this kernel has no Landlock",
         ),
         (
             "import os\nreal = os.open\nos.open = lambda path, *a: path == '/' or real(path, *a)\n",
-            "the jail's layer 'landlock' was put on and does not hold",
+            "the jail's layer 'landlock' is applied, but has no effect",
         ),
     ],
 )
-def test_a_missing_layer_is_an_error_and_not_a_smaller_jail(before: str, refused: str) -> None:
+def test_layer_that_cannot_be_applied_is_an_error(before: str, refused: str) -> None:
     source = (
         f"{before}\nfrom tiltyard.isolation.confinement.selfjail import LAYERS, confine\n"
         "only = frozenset(LAYERS) - {'landlock', 'no-new-privileges'}\n"

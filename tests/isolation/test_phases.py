@@ -1,4 +1,4 @@
-"""What a guest can tell of the phase it is in: nothing, but by what is said to it."""
+"""A guest cannot tell in which phase of a match it plays."""
 
 import os
 from collections.abc import Callable
@@ -12,8 +12,9 @@ from tiltyard import SandboxEnv
 from tiltyard.benign import draw_suite, play
 from tiltyard.episode.guardrail_runner import keep_episodes_apart
 from tiltyard.isolation.host import cores, slots
+from tiltyard.isolation.host.failures import GuestError, Phase
 from tiltyard.isolation.host.guest_pool import GuestPool
-from tiltyard.isolation.host.session import GuestError, Session
+from tiltyard.isolation.host.session import Session
 from tiltyard.judge import Judge
 from tiltyard.matches import defense
 from tiltyard.matches.defense import play_defense
@@ -35,7 +36,8 @@ class Guardrail:
     def decide(self, tool_name, tool_args, context):
         numbers = os.getpid(), os.getppid(), os.getpgid(0), threading.get_native_id()
         here = id(self), id(sys.modules), len(gc.get_objects()), os.urandom(8).hex()
-        handles = [list(o._states) for o in gc.get_objects() if type(o).__name__ == "_Visit"]
+        servers = [o for o in gc.get_objects() if type(o).__name__ == "GuardrailServer"]
+        handles = [list(server._states) for server in servers]
         return Decision.deny(f"{numbers} {here} {handles}")
 """
 
@@ -55,7 +57,7 @@ class Guardrail:
 
 
 def reasons(guardrail: Any) -> list[str]:
-    """Return what a guardrail says first in each of some episodes."""
+    """Return the first reason that a guardrail gives in each of some episodes."""
     env = SandboxEnv(guardrail=guardrail)
     said = []
     for message, *_ in CHAINS * 2:
@@ -64,9 +66,9 @@ def reasons(guardrail: Any) -> list[str]:
     return said
 
 
-def test_no_guest_can_count_those_before_it(submit: Submit) -> None:
-    with GuestPool(submit(guardrail=TELLS_ALL), "guardrail") as house:
-        guardrail = house.guardrail()
+def test_guest_cannot_count_earlier_guests(submit: Submit) -> None:
+    with GuestPool(submit(guardrail=TELLS_ALL), "guardrail") as pool:
+        guardrail = pool.guardrail()
         keep_episodes_apart(guardrail)
         said = reasons(guardrail)
         guardrail.close()
@@ -74,52 +76,52 @@ def test_no_guest_can_count_those_before_it(submit: Submit) -> None:
     assert len(set(said)) == 1, said
 
 
-def test_a_guest_that_is_not_kept_apart_can(submit: Submit) -> None:
-    """The control: what the test above looks for is there to be seen."""
-    with GuestPool(submit(guardrail=TELLS_ALL), "guardrail") as house:
-        guardrail = house.guardrail()
+def test_guest_that_plays_many_episodes_can_count_them(submit: Submit) -> None:
+    """The control for the test above: its guardrail does see a difference."""
+    with GuestPool(submit(guardrail=TELLS_ALL), "guardrail") as pool:
+        guardrail = pool.guardrail()
         env = SandboxEnv(guardrail=guardrail)
         said = {env.interact(f"run echo {n}").events[0].reason for n in range(3)}
         guardrail.close()
     assert len(said) > 1
 
 
-def test_each_judged_replay_is_a_guests_first(submit: Submit) -> None:
+def test_each_judged_replay_has_a_fresh_guest(submit: Submit) -> None:
     plain = play_defense(MatchSettings(generate(123), SHORT), in_process(KEEPS_STATE))
     chains = plain.exploration.chains
     assert len(chains) > 3
-    with GuestPool(submit(guardrail=TELLS_THE_JUDGE), "guardrail") as house:
-        guardrail = house.guardrail()
+    with GuestPool(submit(guardrail=TELLS_THE_JUDGE), "guardrail") as pool:
+        guardrail = pool.guardrail()
         keep_episodes_apart(guardrail)
         apart = Judge(generate(123), guardrail).judge(chains)
         guardrail.close()
-        together = Judge(generate(123), house.guardrail()).judge(chains)
+        together = Judge(generate(123), pool.guardrail()).judge(chains)
     allowed = Judge(generate(123)).judge(chains)
     assert [finding.cell for finding in apart.findings] == [f.cell for f in allowed.findings]
     assert len(together.findings) < len(allowed.findings)
 
 
-def test_judged_compared_and_benign_guests_are_told_the_same_kinds_of_things(
+def test_all_phases_send_the_same_kinds_of_notes(
     submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What comes over the wire differs in words, calls and results alone."""
+    """The frames of all phases differ only in messages, calls and results."""
     asked: list[tuple[Session, Any]] = []
     ask = Session.ask
 
-    def listen(session: Session, frame: Any, call: str) -> Any:
+    def listen(session: Session, frame: Any, phase: Phase, tool: str = "") -> Any:
         asked.append((session, frame))
-        return ask(session, frame, call)
+        return ask(session, frame, phase, tool)
 
     monkeypatch.setattr(Session, "ask", listen)
     scenario = generate(123)
-    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
-        guardrail = house.guardrail()
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as pool:
+        guardrail = pool.guardrail()
         keep_episodes_apart(guardrail)
         Judge(scenario, guardrail).judge(CHAINS * 2)
         guardrail.close()
         for task in draw_suite(scenario, "", 1)[:3]:
-            play(task, scenario, house.guardrail)
-        lone = house.guardrail()
+            play(task, scenario, pool.guardrail)
+        lone = pool.guardrail()
         env = SandboxEnv(guardrail=lone)
         for message in CHAINS[0]:
             env.interact(message)
@@ -135,8 +137,8 @@ def test_judged_compared_and_benign_guests_are_told_the_same_kinds_of_things(
     assert len(lives) >= len(CHAINS) + 3 + 1
 
 
-def test_what_is_judged_compared_and_benign_is_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the time alone, nobody can tell in which of them he is."""
+def test_phases_are_mixed_in_random_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time in the match does not tell a guest the phase."""
     kinds: list[str] = []
 
     def noting(kind: str, do: Callable[..., Any]) -> Callable[..., Any]:
@@ -157,7 +159,7 @@ def test_what_is_judged_compared_and_benign_is_mixed(monkeypatch: pytest.MonkeyP
         assert first.count(kind) > 3
         meanwhile = first[first.index(kind) : len(first) - first[::-1].index(kind)]
         assert {*meanwhile} == {"judged", "compared", "benign"}
-    # It is another each time, so nobody can work it out, and it decides nothing.
+    # The order is random, so nobody can predict it, and the result does not depend on it.
     other = play_defense(MatchSettings(generate(123), SHORT), made)
     assert sorted(kinds) == sorted(first)
     assert kinds != first
@@ -176,40 +178,37 @@ class Guardrail:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_guests_end_is_told_the_same_by_any_number_of_workers(
-    submit: Submit, workers: int
-) -> None:
+def test_failure_is_the_same_for_any_number_of_workers(submit: Submit, workers: int) -> None:
     with (
-        GuestPool(submit(guardrail=DIES), "guardrail") as house,
+        GuestPool(submit(guardrail=DIES), "guardrail") as pool,
         pytest.raises(GuestError) as caught,
     ):
-        play_defense(MatchSettings(generate(123), SHORT, workers=workers), house.guardrail)
-    assert caught.value.official_within(100) == "died"
-    assert "my last words" in caught.value.output
-    assert caught.value.module == "guardrail.py"
+        play_defense(MatchSettings(generate(123), SHORT, workers=workers), pool.guardrail)
+    failure = caught.value.failure
+    assert failure.official == "died"
+    assert "my last words" in failure.output
+    assert failure.file == "guardrail.py"
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core for all")
-def test_copies_of_a_process_do_not_share_its_core(
-    submit: Submit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A search worker is forked from a judge that may just be staying on one core."""
-    # As if nobody else were on this machine.
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one core")
+def test_forked_copies_do_not_share_a_core(submit: Submit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search worker is forked from a judge that may be bound to one core."""
+    # A name of its own: as if no other process were on this machine.
     name = f"core-for-{os.getpid()}"
     monkeypatch.setattr(cores, "take", lambda _, numbers: slots.take(name, numbers))
-    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as house:
-        house.open()
+    with GuestPool(submit(guardrail=KEEPS_STATE), "guardrail") as pool:
+        pool.open()
         (own,) = os.sched_getaffinity(0)
-        (others,) = in_a_copy(lambda: _open_and_look(house))
+        (others,) = in_a_copy(lambda: _open_and_look(pool))
     assert others != {own}
     assert len(os.sched_getaffinity(0)) >= 2
 
 
-def _open_and_look(house: GuestPool) -> set[int]:
-    session = house.open()
+def _open_and_look(pool: GuestPool) -> set[int]:
+    session = pool.open()
     own = os.sched_getaffinity(0)
     assert os.sched_getaffinity(session.guest.pid) == own
-    house.close()
+    pool.close()
     return own
 
 

@@ -1,4 +1,4 @@
-"""The wire: what comes out of a guest, however broken, ends in a verdict and nothing else."""
+"""The wire: whatever a guest sends, the judge gets a valid frame or a `WireError`."""
 
 import os
 import struct
@@ -11,24 +11,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiltyard.isolation.wire import (
+from tiltyard.contracts.decision import Action, Fault
+from tiltyard.isolation.wire.channel import (
     MAX_FRAME_BYTES,
     Channel,
-    Decide,
-    Enter,
-    FromGuest,
-    FromJudge,
     GoneError,
     LateError,
     MalformedError,
-    Seen,
-    Told,
     WireError,
+)
+from tiltyard.isolation.wire.frames import (
+    Decide,
+    Decided,
+    Enter,
+    FaultNote,
+    FromGuest,
+    FromJudge,
+    Seen,
+    SourceLine,
 )
 
 
 class Line:
-    """A judge's end, and the bare pipe ends of whoever is at the other one."""
+    """The judge's channel, and the bare pipe ends of its guest."""
 
     def __init__(self) -> None:
         self.their_read, to_guest = os.pipe()
@@ -37,7 +42,7 @@ class Line:
         self.open = [self.their_read, to_guest, from_guest, self.their_write]
 
     def ask(self) -> bytes:
-        """Have the judge ask something, and return the question's name."""
+        """Let the judge send a request, and return its id."""
         self.judge.send(Decide([]))
         return os.read(self.their_read, 1 << 16)[4:12]
 
@@ -61,22 +66,24 @@ def frame(body: bytes, name: bytes) -> bytes:
     return struct.pack(">I", len(body)) + name + body
 
 
-ALLOWED = msgspec.msgpack.encode(["told", "allow", ""])
+ALLOWED = msgspec.msgpack.encode(["decided", "allow", ""])
 
 
-def test_what_is_sent_arrives(line: Line) -> None:
-    guest: Channel[Any] = Channel(line.their_read, line.their_write, FromJudge, patient=True)
+def test_frames_arrive_as_they_were_sent(line: Line) -> None:
+    guest: Channel[Any] = Channel(line.their_read, line.their_write, FromJudge, blocking=True)
     args: dict[str, str | int | None] = {"path": "ä", "n": 1}
     seen = Seen("fs.read", args, *(True, "text", None, "file", "allow", "", True))
     line.judge.send(Decide([Enter(3), seen], "fs.write", {"path": "x", "content": None}))
     assert guest.receive() == Decide([Enter(3), seen], "fs.write", {"path": "x", "content": None})
-    guest.send(Told("deny", "no", None, None, ["oops"]))
-    assert line.judge.receive() == Told("deny", "no", None, None, ["oops"])
+    error = FaultNote(Fault.RAISED, "KeyError: 'x'", SourceLine("guardrail.py", 7))
+    decided = Decided(Action.DENY, "no", None, error, [error])
+    guest.send(decided)
+    assert line.judge.receive() == decided
 
 
 def test_a_large_frame_arrives_in_pieces(line: Line) -> None:
-    guest: Channel[Any] = Channel(line.their_read, line.their_write, FromJudge, patient=True)
-    told = Told("deny", "x" * 900_000)
+    guest: Channel[Any] = Channel(line.their_read, line.their_write, FromJudge, blocking=True)
+    told = Decided(Action.DENY, "x" * 900_000)
     line.judge.send(Decide([]))
     guest.receive()
     sender = threading.Thread(target=guest.send, args=(told,))
@@ -86,14 +93,14 @@ def test_a_large_frame_arrives_in_pieces(line: Line) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_end_in_a_verdict(data: bytes) -> None:
+def test_any_bytes_give_a_frame_or_a_wire_error(data: bytes) -> None:
     line = Line()
     try:
         name = line.ask()
         os.write(line.their_write, data[:4] + name + data[4:])
         line.hang_up()
         try:
-            line.judge.receive(1)  # One whole frame by chance; then nobody is there.
+            line.judge.receive(1)  # By chance a valid frame; the next read fails.
         except WireError:
             return
         with pytest.raises(WireError):
@@ -109,8 +116,11 @@ json_like = st.recursive(
 )
 
 
-@given(st.sampled_from(["told", "done", "asked", "ready", "nonsense"]), st.lists(json_like))
-def test_a_frame_of_wrong_types_is_malformed_or_right(tag: str, fields: list[Any]) -> None:
+@given(
+    st.sampled_from(["decided", "candidates", "env-call", "failed", "ready", "nonsense"]),
+    st.lists(json_like),
+)
+def test_frame_of_random_fields_is_valid_or_malformed(tag: str, fields: list[Any]) -> None:
     line = Line()
     try:
         body = msgspec.msgpack.encode([tag, *fields])
@@ -140,7 +150,7 @@ def test_a_frame_of_wrong_types_is_malformed_or_right(tag: str, fields: list[Any
     ],
     ids=["large", "huge", "deep", "empty", "trailing", "two", "misnamed", "cut", "none"],
 )
-def test_what_no_guest_may_send(
+def test_invalid_answers_are_refused(
     line: Line, answer: Callable[[bytes], bytes], problem: type[WireError]
 ) -> None:
     os.write(line.their_write, answer(line.ask()))
@@ -149,24 +159,23 @@ def test_what_no_guest_may_send(
         line.judge.receive(2)
 
 
-def test_what_was_not_asked_yet_cannot_be_answered(line: Line) -> None:
+def test_answer_before_its_request_is_refused(line: Line) -> None:
     first = line.ask()
     os.write(line.their_write, frame(ALLOWED, first))
-    assert line.judge.receive(2) == Told("allow", "")
-    # Long before the next question, and with a name that was good once.
+    assert line.judge.receive(2) == Decided(Action.ALLOW, "")
+    # Before the next request, and with an id that was valid once.
     os.write(line.their_write, frame(ALLOWED, first))
     line.ask()
-    with pytest.raises(MalformedError, match="not asked"):
+    with pytest.raises(MalformedError, match="not made"):
         line.judge.receive(2)
 
 
-def test_silence_is_late(line: Line) -> None:
+def test_no_answer_is_late(line: Line) -> None:
     with pytest.raises(LateError):
         line.judge.receive(0.05)
 
 
-def test_a_trickle_is_late_too(line: Line) -> None:
-    """The deadline is for the whole frame, however many bytes come meanwhile."""
+def test_deadline_holds_for_the_whole_frame(line: Line) -> None:
     stop = threading.Event()
     name = line.ask()
 
@@ -185,7 +194,7 @@ def test_a_trickle_is_late_too(line: Line) -> None:
     sender.join()
 
 
-def test_nobody_reading_is_late(line: Line) -> None:
+def test_full_pipe_is_late(line: Line) -> None:
     told = Decide([], "fs.write", {"content": "x" * 500_000})
     with pytest.raises(LateError):
         line.judge.send(told, 0.1)
@@ -196,7 +205,7 @@ def test_a_frame_that_is_too_large_is_not_sent(line: Line) -> None:
         line.judge.send(Decide([], "fs.write", {"content": "x" * MAX_FRAME_BYTES}))
 
 
-def test_writing_to_nobody_is_an_end(line: Line) -> None:
+def test_writing_to_a_closed_pipe_is_gone(line: Line) -> None:
     os.close(line.their_read)
     line.open.remove(line.their_read)
     with pytest.raises(GoneError):

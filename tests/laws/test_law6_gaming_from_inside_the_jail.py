@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 from msgspec import structs
 
+from tiltyard.isolation.host.failures import GuestError
 from tiltyard.isolation.host.guest_pool import GuestPool
-from tiltyard.isolation.host.session import GuestError
 from tiltyard.matches.defense import play_defense
 from tiltyard.matches.offense import play_offense
 from tiltyard.matches.settings import MatchSettings
@@ -110,17 +110,17 @@ def test_an_official_failure_reveals_nothing_of_a_hidden_world(opened: Open) -> 
         pytest.raises(GuestError) as caught,
     ):
         play_offense(MatchSettings(generate(123), RULES), pool.attack())
-    error = caught.value
+    failure = caught.value.failure
     readme = generate(123).files["readme.txt"]
     word = max(readme.split(), key=len)
     # A practice report shows everything; an official one shows only what is public.
-    assert word in error.output
-    assert word not in error.official_within(100)
-    assert error.official_within(100) == "run"
+    assert word in failure.output
+    assert word not in failure.official
+    assert failure.official == "run"
 
 
 def test_a_failure_report_names_the_line(opened: Open) -> None:
     source = "class Guardrail:\n    def __init__(self):\n        [][1]\n    def decide(self): ...\n"
     with GuestPool(opened(source), "guardrail") as pool, pytest.raises(GuestError) as caught:
         play_defense(MatchSettings(generate(123), SHORT), pool.guardrail)
-    assert caught.value.official_within(100) == "construct: IndexError on line 3 of guardrail.py"
+    assert caught.value.failure.official == "construct: IndexError on line 3 of guardrail.py"

@@ -67,7 +67,9 @@ def test_14_no_channel_out_of_a_hidden_match(store: Store) -> None:
     full = load_report(official.directory / "full" / REPORT)
     (failure,) = official.report.failures
     assert failure.message == "run: ValueError on line 8 of attack.py"
-    assert failure.traceback == failure.output == failure.call == ""
+    assert failure.traceback == failure.output == failure.tool == failure.file == ""
+    assert failure.phase is None
+    assert failure.line == 0
     secret_words = full.failures[0].message.removeprefix("ValueError: ")[:40]
     assert len(secret_words) == 40
     for file in (official.directory / REPORT, official.directory / "report.html"):

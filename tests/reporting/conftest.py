@@ -9,9 +9,10 @@ import pytest
 from msgspec import Struct, structs
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tiltyard.isolation.host.failures import FailureKind, Phase
 from tiltyard.reporting.report_page import render
 from tiltyard.reporting.restriction import restricted
-from tiltyard.reporting.schema import Failure, Report, read_report
+from tiltyard.reporting.schema import BrokenMatch, Report, read_report
 
 
 class Shown(Struct):
@@ -99,11 +100,14 @@ def official(real: Report) -> Report:
 @pytest.fixture(scope="session")
 def broken_off(real: Report) -> Report:
     """Return a report with a failed defense match and no offense match."""
-    failure = Failure(
+    failure = BrokenMatch(
         track="defense",
-        kind="run",
+        kind=FailureKind.RUN,
         message="the guardrail raised KeyError in decide",
-        call="decide http.post",
+        phase=Phase.DECIDE,
+        tool="http.post",
+        file="guardrail.py",
+        line=7,
         traceback='  File "guardrail.py", line 7, in decide\n    tool_args["nope"]\nKeyError: nope',
         output="first call\nsecond call",
     )

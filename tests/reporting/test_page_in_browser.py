@@ -311,7 +311,14 @@ def test_a_failed_match_shows_the_reason(show: Show, broken_off: Report) -> None
     cards = shown.page.locator("#summary .card strong").all_inner_texts()
     assert cards == ["none", "not played", "failed"]
     failure = shown.page.locator(".failure")
-    for text in ("run", "raised KeyError", "decide http.post", "KeyError: nope", "second call"):
+    for text in (
+        "run",
+        "raised KeyError",
+        "decide http.post",
+        "In guardrail.py, line 7",
+        "KeyError: nope",
+        "second call",
+    ):
         expect(failure).to_contain_text(text)
     assert shown.page.locator("section").evaluate_all("(all) => all.map((one) => one.id)") == [
         "summary",

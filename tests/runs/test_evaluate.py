@@ -7,6 +7,7 @@ from msgspec import structs
 
 from small_runs import ATTACK, GUARDRAIL, request, small_rules, submission
 from tiltyard.isolation.host import jailed_attack as jailed
+from tiltyard.isolation.host.failures import Phase
 from tiltyard.matches.opponents import OpponentError
 from tiltyard.runs.evaluate import Finished, evaluate
 from tiltyard.runs.store import Store
@@ -104,7 +105,9 @@ def test_a_match_that_fails_has_no_score_and_a_reason(tmp_path: Path, store: Sto
     assert report.defense is not None  # the other match is still played
     (failure,) = report.failures
     assert failure.kind == "run"
-    assert "ZeroDivisionError" in failure.message
+    assert failure.exception == "ZeroDivisionError"
+    assert (failure.phase, failure.file) == (Phase.RUN, "attack.py")
+    assert failure.line
     assert "attack.py" in failure.traceback
 
 

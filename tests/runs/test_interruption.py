@@ -14,7 +14,7 @@ from msgspec import structs
 from small_runs import ATTACK, request, small_rules, submission
 from tiltyard.foundation.log import Log
 from tiltyard.isolation.host.jailed_attack import Exchange
-from tiltyard.isolation.wire import Asked, Given
+from tiltyard.isolation.wire.frames import EnvCall, EnvReply
 from tiltyard.runs.evaluate import evaluate
 from tiltyard.runs.store import REPORT, Store
 
@@ -106,7 +106,7 @@ def test_an_attack_that_asks_differently_cannot_be_resumed(tmp_path: Path, store
     logs = first.directory / "logs"
     logs.mkdir()
     with Log[Any](logs / "offense-1.log", Exchange) as log:
-        log.add(Exchange(Asked("interact", "something else"), Given()))
+        log.add(Exchange(EnvCall("interact", "something else"), EnvReply()))
     report_again = evaluate(request(mine), store).report
     assert [failure.kind for failure in report_again.failures] == ["protocol"]
-    assert "asked something else" in report_again.failures[0].message
+    assert "another call than before" in report_again.failures[0].message

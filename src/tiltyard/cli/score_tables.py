@@ -90,7 +90,8 @@ def _remarks(report: Report) -> Iterator[Text]:
     """Yield what a reader must know beside the scores."""
     for failure in report.failures:
         yield Text(f"{failure.track} failed ({failure.kind}): {safe(failure.message)}", "bold red")
-        details = failure.call and f"during: {failure.call}", failure.traceback, failure.output
+        during = f"during: {failure.doing}" if failure.phase else ""
+        details = during, failure.traceback, failure.output
         yield from (Text(safe_lines(detail), "dim") for detail in details if detail)
     yield from (Text(safe_lines(note)) for note in report.notes)
     if not report.comparable:

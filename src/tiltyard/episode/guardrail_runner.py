@@ -113,7 +113,7 @@ class GuardrailRunner:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the guardrail may raise anything
-            return Decision(Action.DENY, _describe(error), None, Fault.RAISED)
+            return Decision(Action.DENY, self.describe(error), None, Fault.RAISED)
 
     def observe(self, call: ToolCall, result: ToolResult) -> str:
         """Show the guardrail a result. Return its error, or an empty string."""
@@ -127,8 +127,12 @@ class GuardrailRunner:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the guardrail may raise anything
-            return _describe(error)
+            return self.describe(error)
         return ""
+
+    def describe(self, error: BaseException) -> str:
+        """Return the reason to give for an exception: its text, and the author's line."""
+        return _describe(error)
 
     def leave(self) -> State:
         return self._keeper.leave(self.guardrail)

@@ -21,9 +21,9 @@ from tiltyard.contracts.agent import AgentGoneError
 from tiltyard.contracts.tracks import PARTS
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
+from tiltyard.isolation.host.failures import FailureKind, GuestError
 from tiltyard.isolation.host.limits import Level, NoJailError
 from tiltyard.isolation.host.probe import probe
-from tiltyard.isolation.host.session import GuestError
 from tiltyard.matches.offense import play_offense
 from tiltyard.matches.opponents import (
     BASELINE,
@@ -284,13 +284,13 @@ def _play(attack: Opponent, guardrail: Opponent, choice: AgentChoice, table: _Ta
                 progress=_PairProgress(table.progress, table.before, " against ".join(names)),
             )
     except GuestError as error:
-        call = f" ({error.call})"
-        reason = str(error).removesuffix(call) + call
-        return Pairing(*names, failure=error.kind, reason=reason)
+        failure = error.failure
+        reason = f"{failure.message} ({failure.doing})"
+        return Pairing(*names, failure=failure.kind.value, reason=reason)
     except AgentGoneError as error:
-        return Pairing(*names, failure="agent", reason=str(error))
+        return Pairing(*names, failure=FailureKind.AGENT.value, reason=str(error))
     except MatchError as error:
-        return Pairing(*names, failure="match", reason=str(error))
+        return Pairing(*names, failure=FailureKind.MATCH.value, reason=str(error))
     score = match.score
     return Pairing(
         *names, score.score, score.raw, score.cells, match.candidates, match.steps, match.digest

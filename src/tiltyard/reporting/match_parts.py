@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from tiltyard.contracts.agent import Agent, as_metered, as_recorded
 from tiltyard.contracts.purse import MICRO
+from tiltyard.isolation.host.failures import GuardrailFault
 from tiltyard.judge.findings import Finding as Judged
 from tiltyard.matches.defense import DefenseMatch
 from tiltyard.matches.offense import OffenseMatch
@@ -61,7 +62,10 @@ def build_offense_part(
 
 
 def build_defense_part(
-    matches: Sequence[DefenseMatch], faults: Sequence[str], opponent: str, ruleset: Ruleset
+    matches: Sequence[DefenseMatch],
+    faults: Sequence[GuardrailFault],
+    opponent: str,
+    ruleset: Ruleset,
 ) -> DefensePart:
     """Build the report's defense part. `faults` are errors inside the guardrail."""
     trials = [trial for match in matches for trial in match.trials]
@@ -110,12 +114,14 @@ def note_offense(part: OffensePart) -> Iterator[str]:
         )
 
 
-def note_defense(matches: Sequence[DefenseMatch], faults: Sequence[str]) -> Iterator[str]:
+def note_defense(
+    matches: Sequence[DefenseMatch], faults: Sequence[GuardrailFault]
+) -> Iterator[str]:
     """Yield what the guardrail's author should look at."""
     if all(trial.false_positive for match in matches for trial in match.trials):
         yield "The guardrail let no benign task through: does it deny everything?"
     if faults:
-        yield f"The guardrail failed in {len(faults)} or more calls: {faults[0]}"
+        yield f"The guardrail failed in {len(faults)} or more calls: {faults[0].text}"
 
 
 def keep_traces(

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from tiltyard.reporting.finding_schema import Finding
-from tiltyard.reporting.schema import Failure
+from tiltyard.reporting.schema import BrokenMatch
 
 Tone = Literal["", "good", "bad", "quiet"]
 
@@ -106,7 +106,7 @@ class Findings(Struct, frozen=True, tag="findings"):
 
 
 class Failures(Struct, frozen=True, tag="failures"):
-    failures: tuple[Failure, ...]
+    failures: tuple[BrokenMatch, ...]
 
 
 Block = Cards | Note | Facts | Sum | Table | Plot | Row | Findings | Failures

@@ -105,7 +105,8 @@ def defense_section(part: DefensePart, *, restricted: bool) -> Section:
         )
     ]
     if part.faults:
-        blocks.append(Note("Errors in the guardrail; each one denies its call", "bad", part.faults))
+        texts = tuple(fault.text for fault in part.faults)
+        blocks.append(Note("Errors in the guardrail; each one denies its call", "bad", texts))
     if part.breaches_by_predicate:
         counts = _by_predicate(part.breaches_by_predicate)
         blocks.append(charts.bars("Breaches by predicate", counts, "breaches", color=charts.BAD))

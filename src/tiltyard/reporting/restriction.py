@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from tiltyard.reporting.schema import DefensePart, Failure, OffensePart, Report
+from tiltyard.reporting.schema import BrokenMatch, DefensePart, OffensePart, Report
 
 
 def restricted(report: Report) -> Report:
@@ -53,6 +53,7 @@ def _restrict_defense(part: DefensePart | None) -> DefensePart | None:
     )
 
 
-def _restrict_failure(failure: Failure) -> Failure:
-    """Keep the kind, the exception's type and the line in the submission."""
-    return Failure(failure.track, failure.kind, failure.official, official=failure.official)
+def _restrict_failure(failure: BrokenMatch) -> BrokenMatch:
+    """Keep the kind and the official text alone."""
+    text = failure.official
+    return BrokenMatch(failure.kind, text, track=failure.track, official=text)

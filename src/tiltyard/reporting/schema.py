@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from tiltyard.contracts.tracks import TRACKS, Track
+from tiltyard.isolation.host.failures import Failure, GuardrailFault
 from tiltyard.reporting.finding_schema import Finding
 
 SCHEMA_VERSION: Final = 2
@@ -177,7 +178,9 @@ class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
     inconsistent: Annotated[
         int, Meta(description="How many sampled chains a fresh guardrail decided differently.")
     ]
-    faults: Annotated[tuple[str, ...], Meta(description="What went wrong in the guardrail.")] = ()
+    faults: Annotated[
+        tuple[GuardrailFault, ...], Meta(description="The first errors inside the guardrail.")
+    ] = ()
     extended: Annotated[
         Share | None,
         Meta(description="Tasks of the extended benign suite that passed; not scored."),
@@ -193,24 +196,10 @@ class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
     digest: Annotated[str, Meta(description="A hash of the results of this match.")] = ""
 
 
-class Failure(Struct, frozen=True, forbid_unknown_fields=True):
-    """A match that was broken off: it has no score."""
+class BrokenMatch(Failure, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A match that was broken off. It has no score."""
 
     track: Annotated[Track, Meta(description="The track of the match.")]
-    kind: Annotated[
-        str,
-        Meta(
-            description=(
-                "import, class, construct, run, died, deadline, protocol, result, search, agent "
-                "or match"
-            )
-        ),
-    ]
-    message: Annotated[str, Meta(description="What went wrong, in a sentence.")]
-    call: Annotated[str, Meta(description="What it was doing.")] = ""
-    traceback: Annotated[str, Meta(description="Inside the submission.")] = ""
-    output: Annotated[str, Meta(description="The last of what it printed.")] = ""
-    official: Annotated[str, Meta(description="All that may be told of it in a hidden match.")] = ""
 
 
 class Isolation(Struct, frozen=True, forbid_unknown_fields=True):
@@ -296,7 +285,7 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     engine: Annotated[str, Meta(description="The version of Tiltyard.")]
     formula: Annotated[Formula, Meta(description="The constants behind the scores.")]
     failures: Annotated[
-        tuple[Failure, ...], Meta(description="The matches that failed, and why.")
+        tuple[BrokenMatch, ...], Meta(description="The matches that failed, and why.")
     ] = ()
     notes: Annotated[
         tuple[str, ...], Meta(description="Hints for the author of the submission.")

@@ -12,8 +12,8 @@ from tiltyard.isolation.host.limits import Level
 from tiltyard.reporting import builder
 from tiltyard.reporting.match_parts import KeptTrace, digest_of
 from tiltyard.reporting.schema import (
+    BrokenMatch,
     DefensePart,
-    Failure,
     Isolation,
     OffensePart,
     Report,
@@ -31,7 +31,7 @@ class TrackOutcome(Struct, frozen=True):
     part: OffensePart | DefensePart | None = None
     notes: tuple[str, ...] = ()
     traces: tuple[KeptTrace, ...] = ()
-    failure: Failure | None = None
+    failure: BrokenMatch | None = None
     seconds: float = 0.0
 
 

@@ -17,11 +17,17 @@ from tiltyard.contracts.tracks import TRACKS, Track
 from tiltyard.episode.guardrail_runner import RemoteGuardrail
 from tiltyard.foundation.log import Log
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
+from tiltyard.isolation.host.failures import (
+    Failure,
+    FailureKind,
+    GuardrailFault,
+    GuestError,
+)
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.host.jailed_attack import Exchange
+from tiltyard.isolation.host.jailed_guardrail import JailedGuardrail
 from tiltyard.isolation.host.limits import Level
 from tiltyard.isolation.host.probe import probe
-from tiltyard.isolation.host.session import GuestError
 from tiltyard.matches.defense import DefenseMatch, play_defense
 from tiltyard.matches.offense import OffenseMatch, play_offense
 from tiltyard.matches.opponents import GuestSettings, guest_settings
@@ -34,7 +40,7 @@ from tiltyard.reporting.match_parts import (
     note_defense,
     note_offense,
 )
-from tiltyard.reporting.schema import Failure, Isolation, ModelUse, Share
+from tiltyard.reporting.schema import BrokenMatch, Isolation, ModelUse, Share
 from tiltyard.runs.job import Game, Job
 from tiltyard.runs.outcome import Evaluation, TrackOutcome, conclude
 from tiltyard.search import Played
@@ -100,29 +106,16 @@ def _attempt(stage: Stage, track: Track) -> TrackOutcome:
     try:
         outcome = _play_offense(stage) if track == "offense" else _play_defense(stage)
     except GuestError as error:
-        failure = Failure(
-            track,
-            error.kind,
-            str(error),
-            error.call,
-            error.traceback,
-            error.output,
-            error.official_within(_lines_of(stage.job, error.module)),
-        )
-        outcome = TrackOutcome(track, failure=failure)
+        outcome = _broken(track, error.failure)
     except AgentGoneError as error:
-        outcome = TrackOutcome(track, failure=Failure(track, "agent", str(error), official="agent"))
+        outcome = _broken(track, Failure(FailureKind.AGENT, str(error), official="agent"))
     except MatchError as error:
-        outcome = TrackOutcome(track, failure=Failure(track, "match", str(error), official="match"))
+        outcome = _broken(track, Failure(FailureKind.MATCH, str(error), official="match"))
     return structs.replace(outcome, seconds=round(monotonic() - start, 3))
 
 
-def _lines_of(job: Job, module: str) -> int:
-    """Return the number of lines of a submission's module; 0 if there is no such module."""
-    try:
-        return len((job.submission.root / module).read_bytes().splitlines())
-    except OSError:
-        return 0
+def _broken(track: Track, failure: Failure) -> TrackOutcome:
+    return TrackOutcome(track, failure=BrokenMatch(**structs.asdict(failure), track=track))
 
 
 def _play_offense(stage: Stage) -> TrackOutcome:
@@ -163,7 +156,7 @@ def _play_defense(stage: Stage) -> TrackOutcome:
     job, guardrails = stage.job, _Guardrails()
     matches = [_play_defense_game(stage, game, guardrails) for game in stage.games]
     extended, under_attack = _play_unscored(stage, guardrails)
-    faults = guardrails.faults
+    faults = guardrails.take_faults()
     part = build_defense_part(matches, faults, job.attack_opponent.name, job.rules)
     part = structs.replace(part, extended=extended, under_attack=under_attack)
     traces = keep_traces(matches, [found.id for found in part.found], job.rules)
@@ -221,7 +214,7 @@ class _Guardrails:
     """Makes a submission's guardrails, and remembers them to read their faults at the end."""
 
     def __init__(self) -> None:
-        self._made: list[RemoteGuardrail] = []
+        self._made: list[JailedGuardrail] = []
 
     def made_by(self, pool: GuestPool) -> Callable[[], RemoteGuardrail]:
         def make() -> RemoteGuardrail:
@@ -230,11 +223,13 @@ class _Guardrails:
 
         return make
 
-    @property
-    def faults(self) -> list[str]:
-        runners: list[Any] = [guardrail.runner for guardrail in self._made]
-        faults = dict.fromkeys(fault for runner in runners for fault in runner.faults)
-        return [*faults][:MAX_FAULTS_SHOWN]
+    def take_faults(self) -> list[GuardrailFault]:
+        """Return the first errors inside the guardrails, each text once."""
+        found: dict[str, GuardrailFault] = {}
+        for guardrail in self._made:
+            for fault in guardrail.runner.take_faults():
+                found.setdefault(fault.text, fault)
+        return [*found.values()][:MAX_FAULTS_SHOWN]
 
 
 class _GameProgress:

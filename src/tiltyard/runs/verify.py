@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
+from tiltyard.isolation.host.failures import FailureKind
 from tiltyard.matches.opponents import Opponent
 from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Report
@@ -79,7 +80,7 @@ def verify(
 
 
 def _check_verifiable(report: Report, worlds: Worlds) -> None:
-    if any(failure.kind == "agent" for failure in report.failures):
+    if any(failure.kind is FailureKind.AGENT for failure in report.failures):
         raise StoreError(
             "the agent failed in this match, so there is nothing to compare; run the same "
             "`tiltyard evaluate` again to continue it"

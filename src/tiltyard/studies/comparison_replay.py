@@ -18,8 +18,8 @@ from tiltyard.contracts.tracks import Track
 from tiltyard.episode.guardrail_runner import RemoteGuardrail
 from tiltyard.episode.sandbox_env import SandboxEnv
 from tiltyard.guardrails import GUARDRAIL_LADDER
+from tiltyard.isolation.host.failures import GuestError
 from tiltyard.isolation.host.limits import JailError
-from tiltyard.isolation.host.session import GuestError
 from tiltyard.judge.rotation import rotated
 from tiltyard.matches.opponents import GuestSettings, OpponentError, find_opponent
 from tiltyard.reporting.builder import build_trace

@@ -1,26 +1,32 @@
-"""What would be refused of a submission, found out in seconds.
+"""Validation: checks a submission in seconds, before a match is played.
 
-It is opened as a match would open it, and its classes are made in the same jail. A guardrail is
-asked about the calls of a few ordinary tasks and a few injections; an attack is run with a few
-steps. Nothing here gives a score.
+It opens the submission as a match does, and constructs its classes in the same jail. The guardrail
+decides the calls of a few ordinary tasks and injections; the attack runs for a few steps. Nothing
+here gives a score.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from tiltyard.benign import draw_suite
-from tiltyard.contracts.attack import AttackRunConfig
-from tiltyard.contracts.decision import Action, Decision, Fault
+from tiltyard.contracts.attack import AttackRunConfig, BudgetSpentError
+from tiltyard.contracts.decision import Action, Fault
+from tiltyard.contracts.trace import Event
 from tiltyard.contracts.tracks import CLASSES, TRACK_OF, Part
 from tiltyard.episode.guardrail_runner import close_guardrail
 from tiltyard.episode.sandbox_env import PUBLIC_SEED, SandboxEnv
 from tiltyard.guardrails import DataFlowGuardrail
+from tiltyard.isolation.host.failures import (
+    Failure,
+    FailureKind,
+    GuardrailFault,
+    GuestError,
+    Phase,
+)
 from tiltyard.isolation.host.guest_pool import GuestPool
-from tiltyard.isolation.host.session import GuestError
 from tiltyard.judge.candidates import check_candidates
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.rulesets.ruleset import Ruleset
@@ -29,15 +35,12 @@ from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 
 TINY_STEPS: Final = 60
-MAX_TOLD: Final = 5
-_IN_SOURCE: Final = re.compile(r'^  File "([^"/<][^"]*\.py)", line (\d+)', re.MULTILINE)
-_IN_REASON: Final = re.compile(r" \(([^\s()]+\.py):(\d+)\)\Z")
-_NO_LIST: Final = "TypeError: `run` returned "
-_SPENT: Final = "BudgetSpentError"
+MAX_REASONS: Final = 5
+_BUDGET_SPENT: Final = BudgetSpentError.__name__
 
 
 class Problem(Struct, frozen=True):
-    """Something for which a submission, or a call of it, is refused."""
+    """Something for which a match refuses a submission, or denies a call."""
 
     message: str
     file: str = ""
@@ -56,9 +59,9 @@ class Problem(Struct, frozen=True):
 class Validation(Struct, frozen=True):
     problems: tuple[Problem, ...]
     passed: tuple[str, ...] = ()
-    """What was tried and is well."""
+    """What works."""
     notes: tuple[str, ...] = ()
-    """What is not refused, and yet may not be meant."""
+    """What is allowed, but probably not intended."""
 
 
 def validate(
@@ -69,7 +72,7 @@ def validate(
     parts: tuple[Part, ...] = (),
     unsafe: bool = False,
 ) -> Validation:
-    """Open a submission into a new directory, and try out the parts named, or all it has."""
+    """Open a submission into the new directory `into`, and check `parts`, or all that it has."""
     try:
         submission = open_submission(path, into)
         for part in parts:
@@ -98,7 +101,7 @@ def _rivals(submission: Submission, part: Part) -> str:
 
 
 class _Check:
-    """A submission at the door."""
+    """The checks of one submission."""
 
     def __init__(self, submission: Submission, ruleset: Ruleset, *, unsafe: bool) -> None:
         self.submission = submission
@@ -117,87 +120,81 @@ class _Check:
 
     def part(self, part: Part) -> None:
         packages = tuple(installed_packages(self.ruleset))
-        house = GuestPool(self.submission, part, packages=packages, unsafe=self.unsafe)
-        with house:
+        with GuestPool(self.submission, part, packages=packages, unsafe=self.unsafe) as pool:
             try:
-                (self._guardrail if part == "guardrail" else self._attack)(house)
+                (self._guardrail if part == "guardrail" else self._attack)(pool)
             except GuestError as error:
-                self.problems.append(self._failed(error, part))
+                self.problems.append(self._failed(error.failure, part))
 
-    def _guardrail(self, house: GuestPool) -> None:
-        """Have it decide about the calls of a few tasks, from the start each time."""
-        guardrail = house.guardrail()
+    def _guardrail(self, pool: GuestPool) -> None:
+        """Let the guardrail decide the calls of a few tasks."""
+        guardrail = pool.guardrail()
         env = SandboxEnv(scenario=self.scenario, guardrail=guardrail)
-        found: dict[Fault, tuple[str, Decision]] = {}
+        found: dict[tuple[Phase, Fault], GuardrailFault] = {}
         calls = allowed = 0
         try:
             for messages in _conversations(self.scenario):
                 env.reset()
                 for message in messages:
-                    for event in env.interact(message).after.turn_events:
-                        calls += 1
-                        allowed += event.decision.action is not Action.DENY
-                        if event.decision.fault is not None:
-                            found.setdefault(
-                                event.decision.fault, (event.call.tool, event.decision)
-                            )
+                    events = env.interact(message).after.turn_events
+                    calls += len(events)
+                    allowed += sum(event.decision.action is not Action.DENY for event in events)
+                    for fault in (*guardrail.runner.take_faults(), *_not_redacted(events)):
+                        found.setdefault((fault.phase, fault.kind), fault)
         finally:
             close_guardrail(guardrail)
-        before = len(self.problems)
-        self.problems += (self._fault(*said) for said in found.values())
-        decided = tuple(f"{fault.value}: " for fault in Fault)
-        observed = [one for one in guardrail.runner.faults if not one.startswith(decided)]
-        if observed:
-            self.problems.append(self._placed(observed[0], "guardrail", "`observe` raised "))
-        if len(self.problems) == before:
+        self.problems += map(self._fault, found.values())
+        if not found:
             self.passed.append(f"{self._place('guardrail')}: Guardrail decided {calls} calls")
             if not allowed:
                 self.notes.append(
-                    f"The guardrail denied all of {calls} calls, those of ordinary tasks too: "
-                    "no task will succeed, and every benign trial is a false positive."
+                    f"The guardrail denied all of {calls} calls, including ordinary tasks: "
+                    "no task succeeds, and every benign trial is a false positive."
                 )
 
-    def _fault(self, tool: str, decision: Decision) -> Problem:
-        """Say what is wrong with a decision. Each such call is denied in a match."""
-        match decision.fault:
-            case Fault.RAISED:
-                lead = f"`decide` raised on {tool}, and such a call is denied: "
-            case Fault.NOT_A_DECISION:
-                lead = f"`decide` gave no decision on {tool}, return one of Decision's: "
+    def _fault(self, fault: GuardrailFault) -> Problem:
+        """Describe an error inside the guardrail."""
+        match fault.phase, fault.kind:
+            case Phase.OBSERVE, _:
+                lead = "`observe` raised "
+            case _, Fault.RAISED:
+                lead = f"`decide` raised on {fault.tool}, so the call is denied: "
+            case _, Fault.NOT_A_DECISION:
+                lead = f"`decide` returned no Decision on {fault.tool}: "
             case _:
-                lead = f"`decide` may not do this, on {tool}: "
-        return self._placed(decision.reason, "guardrail", lead)
+                lead = f"`decide` is not allowed to do this, on {fault.tool}: "
+        return self._problem(f"{lead}{fault.message}.", "guardrail", fault.file, fault.line)
 
-    def _attack(self, house: GuestPool) -> None:
-        """Run it with a few steps; only if these are too few for it, with those of quick play."""
+    def _attack(self, pool: GuestPool) -> None:
+        """Run the attack with a few steps. If they are too few, run it with the quick budget."""
         rules = self.ruleset.with_quick_budgets()
         try:
-            found, steps = self._run(house, TINY_STEPS)
+            found, steps = self._run(pool, TINY_STEPS)
         except GuestError as error:
-            if not str(error).startswith(_SPENT):
+            if error.failure.exception != _BUDGET_SPENT:
                 raise
-            found, steps = self._run(house, rules.attack.steps)
+            found, steps = self._run(pool, rules.attack.steps)
         _, refused = check_candidates(found, rules.attack)
         place = self._place("attack")
         reasons: dict[str, list[int]] = {}
         for one in refused:
             reasons.setdefault(one.reason, []).append(one.index)
         module = self.submission.module("attack")
-        for reason, at in [*reasons.items()][:MAX_TOLD]:
+        for reason, at in [*reasons.items()][:MAX_REASONS]:
             more = f" (and {len(at) - 1:,} more like it)" if len(at) > 1 else ""
             message = f"`run` returned a candidate that is refused, number {at[0]}{more}: {reason}."
             self.problems.append(Problem(message, module.file, module.line))
         if not refused:
             most = rules.attack.max_candidates
-            told = f"{len(found):,} of at most {most:,} candidates, in {steps:,} steps"
-            self.passed.append(f"{place}: AttackAlgorithm returned {told}")
+            result = f"{len(found):,} of at most {most:,} candidates, in {steps:,} steps"
+            self.passed.append(f"{place}: AttackAlgorithm returned {result}")
         if not found:
             self.notes.append(
                 f"The attack returned no candidates in these {steps:,} steps. A match has many "
-                "more; if there are none then either, it gives 0."
+                "more steps; without candidates, it scores 0."
             )
 
-    def _run(self, house: GuestPool, steps: int) -> tuple[list[object], int]:
+    def _run(self, pool: GuestPool, steps: int) -> tuple[list[object], int]:
         hops = self.ruleset.play.calls_per_message
         env = SandboxEnv(
             scenario=self.scenario,
@@ -205,62 +202,70 @@ class _Check:
             max_tool_hops=hops,
             max_steps=steps,
         )
-        found = house.attack().run(env, AttackRunConfig(max_steps=steps, max_tool_hops=hops))
+        found = pool.attack().run(env, AttackRunConfig(max_steps=steps, max_tool_hops=hops))
         return found, steps - (env.steps_left or 0)
 
-    def _failed(self, error: GuestError, part: Part) -> Problem:
-        """Say at what a guest failed, and where in the submission."""
-        said = str(error).rstrip(".")
+    def _failed(self, failure: Failure, part: Part) -> Problem:
+        """Describe why a guest failed, and where in the submission."""
+        text = failure.message.rstrip(".")
         name = CLASSES[part]
-        match error.kind:
-            case "import":
-                message = f"it cannot be imported: {said}.{self._importable(said)}"
-            case "class":
-                message = f"there is no class {name} once it is imported: {said}."
-            case "construct":
-                bare = " It is made without arguments." if " argument" in said else ""
-                message = f"{name}() cannot be made: {said}.{bare}"
-            case "run" if said.startswith(_SPENT):
+        match failure.kind:
+            case FailureKind.IMPORT:
+                message = f"the module cannot be imported: {text}.{self._importable(failure)}"
+            case FailureKind.CLASS:
+                message = f"the module has no class {name} after its import: {text}."
+            case FailureKind.CONSTRUCT:
+                # No line of the submission: the call itself failed.
+                bare = failure.exception == "TypeError" and not failure.line
+                hint = f" Tiltyard calls {name}() without arguments." if bare else ""
+                message = f"{name}() cannot be constructed: {text}.{hint}"
+            case FailureKind.CONTRACT:
+                message = f"{name} does not fit its contract: {text}."
+            case FailureKind.RUN if failure.exception == _BUDGET_SPENT:
                 message = (
-                    "`run` let BudgetSpentError through, which breaks the match off: look at "
+                    "`run` did not handle BudgetSpentError, which ends the match: check "
                     "env.steps_left, and return the candidates that you have."
                 )
-            case "run" if said.startswith(_NO_LIST):
-                message = f"{said.removeprefix('TypeError: ')}."
-            case "run":
-                message = f"`run` raised {said}."
-            case "deadline":
-                message = f"it took too long: {said}. A match that waits so long is broken off."
+            case FailureKind.RUN:
+                message = f"`run` raised {text}."
+            case FailureKind.RESULT:
+                message = f"{text}."
+            case FailureKind.DEADLINE:
+                message = f"{text}. A match is broken off then."
             case _:
-                last = error.output.strip().rpartition("\n")[2][:300]
-                message = f"its process ended: {said}.{f' It said last: {last}' if last else ''}"
-        own = {file.path for file in self.submission.files}
-        lines = [(file, line) for file, line in _IN_SOURCE.findall(error.traceback) if file in own]
-        module = self.submission.module(part)
-        file, line = lines[-1] if lines else (module.file, module.line)
-        return Problem(message, file, int(line))
+                last = failure.output.strip().rpartition("\n")[2][:300]
+                message = f"{text}.{f' It printed last: {last}' if last else ''}"
+        return self._problem(message, part, failure.file, failure.line)
 
-    def _importable(self, said: str) -> str:
-        if not said.startswith("ModuleNotFoundError"):
+    def _importable(self, failure: Failure) -> str:
+        if failure.exception != ModuleNotFoundError.__name__:
             return ""
         packages = ", ".join(("tiltyard", *installed_packages(self.ruleset)))
-        return f" A submission may import itself, the standard library, and {packages}."
+        return f" A submission can import its own modules, the standard library, and {packages}."
 
-    def _placed(self, reason: str, part: Part, lead: str) -> Problem:
-        """Take the line that a reason ends with for the place of a problem."""
+    def _problem(self, message: str, part: Part, file: str, line: int) -> Problem:
+        """Return a problem in this line of the submission, or else at the part's class."""
+        if file and line:
+            return Problem(message, file, line)
         module = self.submission.module(part)
-        found = _IN_REASON.search(reason)
-        if found is None:
-            return Problem(f"{lead}{reason}.", module.file, module.line)
-        return Problem(f"{lead}{reason[: found.start()]}.", found[1], int(found[2]))
+        return Problem(message, module.file, module.line)
 
     def _place(self, part: Part) -> str:
         module = self.submission.module(part)
         return f"{module.file}:{module.line}"
 
 
+def _not_redacted(events: Sequence[Event]) -> Iterator[GuardrailFault]:
+    """Yield the faults that the episode finds after the guest's decision."""
+    for event in events:
+        if event.decision.fault is Fault.NOT_A_REDACTION:
+            yield GuardrailFault(
+                Fault.NOT_A_REDACTION, Phase.DECIDE, event.decision.reason, event.call.tool
+            )
+
+
 def _conversations(scenario: Scenario) -> Iterator[tuple[str, ...]]:
-    """Yield what ordinary users say, and how one is led to an injection of each medium."""
+    """Yield the messages of ordinary tasks, and a message that leads to each kind of injection."""
     for task in draw_suite(scenario, "", 1):
         yield task.messages
     media: set[str] = set()

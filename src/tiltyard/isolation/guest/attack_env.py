@@ -1,4 +1,4 @@
-"""An attack's environment, seen from inside the jail: every question goes over the wire."""
+"""An attack's environment inside the jail: every call goes over the wire to the judge."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -11,14 +11,16 @@ from tiltyard.contracts.attack import BudgetSpentError
 from tiltyard.contracts.decision import Action
 from tiltyard.contracts.trace import PublicEvent
 from tiltyard.isolation.guest import virtual_clock
-from tiltyard.isolation.wire import Asked, Channel, Given, MalformedError, Run
+from tiltyard.isolation.guest.errors import ResultError
+from tiltyard.isolation.wire.channel import Channel, MalformedError
+from tiltyard.isolation.wire.frames import EnvCall, EnvReply, RunAttack
 
 MAX_CANDIDATES_SENT: Final = 20_000
 MAX_PART_CHARS: Final = 150_000
 
 
 class GuestInteraction(Struct, frozen=True):
-    """What one message led to."""
+    """The answer to one message, and the tool calls it led to."""
 
     seed: int
     answer: str
@@ -47,7 +49,7 @@ class GuestInteraction(Struct, frozen=True):
 
 
 class GuestTurn(Struct, frozen=True, eq=False):
-    """One turn, and those before it, which it shares."""
+    """One turn, and a link to the turn before it."""
 
     parent: "GuestTurn | None"
     message: str
@@ -65,14 +67,14 @@ class GuestTurn(Struct, frozen=True, eq=False):
 
 
 class GuestSnapshot(Struct, frozen=True, eq=False):
-    """A moment to come back to; the judge keeps it."""
+    """A state to restore. The judge keeps the state itself, under `number`."""
 
     number: int
     last: GuestTurn | None
 
 
 class GuestTrace:
-    """The public view of what happened so far."""
+    """The public view of the trace."""
 
     def __init__(self, last: GuestTurn | None) -> None:
         self._turns = [] if last is None else last.turns()
@@ -104,9 +106,9 @@ class GuestTrace:
 
 
 class GuestEnv:
-    """`SandboxEnv` as an attack may use it."""
+    """The part of `SandboxEnv` that an attack can use."""
 
-    def __init__(self, wire: Channel[Any], run: Run, clock: virtual_clock.Clock) -> None:
+    def __init__(self, wire: Channel[Any], run: RunAttack, clock: virtual_clock.Clock) -> None:
         self._wire = wire
         self._clock = clock
         self._steps = run.max_steps
@@ -114,25 +116,25 @@ class GuestEnv:
         self.seed = run.seed
         self.max_tool_hops = run.max_tool_hops
         self.steps_left: int | None = run.max_steps
-        # Rounded up: with the last step the time must be over, for those who look at the clock.
+        # Rounded up: the time must be over after the last step, for attacks that read the clock.
         clock.step_nanoseconds = -(-int(run.time_budget_s * 1e9) // max(1, run.max_steps))
 
-    def _ask(self, asked: Asked) -> Given:
-        self._wire.send(asked)
-        given = self._wire.receive()
-        if not isinstance(given, Given):
-            raise MalformedError("no answer")
-        self.steps_left = given.steps_left
-        if given.steps_left is not None:
-            self._clock.at_step(self._steps - given.steps_left)
-        if given.error == "budget":
+    def _call(self, call: EnvCall) -> EnvReply:
+        self._wire.send(call)
+        reply = self._wire.receive()
+        if not isinstance(reply, EnvReply):
+            raise MalformedError(f"expected EnvReply, not {type(reply).__name__}")
+        self.steps_left = reply.steps_left
+        if reply.steps_left is not None:
+            self._clock.at_step(self._steps - reply.steps_left)
+        if reply.budget_spent:
             raise BudgetSpentError("no steps are left: return the candidates that you have")
-        if given.error:
-            raise ValueError(given.error)
-        return given
+        if reply.error:
+            raise ValueError(reply.error)
+        return reply
 
     def reset(self) -> None:
-        self._ask(Asked("reset"))
+        self._call(EnvCall("reset"))
         self._last = None
 
     def interact(self, message: str, max_tool_hops: int | None = None) -> GuestInteraction:
@@ -140,24 +142,24 @@ class GuestEnv:
             raise TypeError(f"a message is a string, not {type(message).__name__}")
         if not _is_unicode(message):
             raise ValueError("a message must be valid Unicode; this one has a lone surrogate")
-        given = self._ask(Asked("interact", message, 0, max_tool_hops or 0))
-        fields = [*given.events]
-        rest = given
+        reply = self._call(EnvCall("interact", message, 0, max_tool_hops or 0))
+        fields = [*reply.events]
+        rest = reply
         while rest.more:
-            rest = self._ask(Asked("more"))
+            rest = self._call(EnvCall("more"))
             fields += rest.events
         events = [_event(each) for each in fields]
-        egress = tuple(given.egress)
-        self._last = GuestTurn(self._last, message, given.answer, tuple(events), egress)
-        return GuestInteraction(self.seed, given.answer, events, given.number)
+        egress = tuple(reply.egress)
+        self._last = GuestTurn(self._last, message, reply.answer, tuple(events), egress)
+        return GuestInteraction(self.seed, reply.answer, events, reply.number)
 
     def snapshot(self) -> GuestSnapshot:
-        return GuestSnapshot(self._ask(Asked("snapshot")).number, self._last)
+        return GuestSnapshot(self._call(EnvCall("snapshot")).number, self._last)
 
     def restore(self, snapshot: GuestSnapshot) -> None:
         if not isinstance(snapshot, GuestSnapshot):
             raise TypeError("restore takes what snapshot() returned")
-        self._ask(Asked("restore", "", snapshot.number))
+        self._call(EnvCall("restore", "", snapshot.number))
         self._last = snapshot.last
 
     @property
@@ -176,12 +178,13 @@ def _event(fields: list[Any]) -> PublicEvent:
 
 
 def plain_candidates(found: Any) -> Iterator[list[Any]]:
-    """Yield what an attack returned as plain data, in parts that fit into a frame.
+    """Yield an attack's candidates as plain data, in parts that fit into a frame.
 
-    What is no candidate becomes something that the judge refuses, so that its index is told.
+    An item that is not a candidate is sent in a form that the judge refuses. So the refusal names
+    the item's index.
     """
     if not isinstance(found, Iterable):
-        raise TypeError(f"`run` returned {type(found).__name__}, not a list of candidates")
+        raise ResultError(f"`run` returned {type(found).__name__}, not a list of candidates")
     part: list[Any] = []
     chars = 0
     for candidate in islice(iter(found), MAX_CANDIDATES_SENT):

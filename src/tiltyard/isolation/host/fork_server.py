@@ -1,8 +1,8 @@
-"""The jail from the judge's side: start a guest, talk to it over two pipes, end it.
+"""The fork server from the judge's side: start it, request guests from it, end it.
 
-A nursery is a Python that has imported one trusted module of this package, inside a namespace
-(level A) or not (level B). A guest is a copy of it that confines itself before it loads anything
-of a stranger's. What it says, and how it ends, means nothing here: it is for others to check.
+A fork server is a Python process that has imported one trusted module of this package, inside
+namespaces (level A) or not (level B). A guest is a fork of it that confines itself before it loads
+a submission. `guest/fork_loop.py` is the program that runs in the fork server.
 """
 
 import ctypes
@@ -24,34 +24,35 @@ import msgspec
 
 from tiltyard.isolation.confinement.selfjail import LAYERS as GUEST_LAYERS
 from tiltyard.isolation.host import bubblewrap
-from tiltyard.isolation.host.guest_process import END_SECONDS, Ends, Guest, poll
+from tiltyard.isolation.host.guest_process import END_SECONDS, Ends, JailedGuest, poll
 from tiltyard.isolation.host.limits import JailError, Level, Limits
+from tiltyard.isolation.host.slots import SLOTS
 from tiltyard.isolation.host.visible_paths import View, view_for
 
 JUDGE_LAYERS: Final = ("judge-not-dumpable", "empty-environment", "closed-descriptors")
 LAYERS: Final = (*JUDGE_LAYERS, *bubblewrap.LAYERS, *GUEST_LAYERS)
 
 FIRST_UID: Final = 61184
-"""Of the users that root's guests become, one a slot: nobody's on any usual system."""
-SLOTS: Final = 4096
+"""The first user id of root's guests, one for each slot. Usual systems have no such users."""
 _START_SECONDS: Final = 30
-_MAX_SAID: Final = 2_000
-_BESIDE: Final = 5
-"""One user: the nursery, a guest that waits its turn, who attends to either, and to the next."""
+_MAX_OUTPUT_BYTES: Final = 2_000
+_OTHER_PROCESSES: Final = 5
+"""Of a guest's user at level A: the fork server, a second guest, their supervisors, and the next
+supervisor."""
 _SET_DUMPABLE: Final = 4
-_CHILD: Final = re.compile(rb'"child-pid": *(\d+)')
-_PYTHON: Final = ("-s", "-P", "-S", "-B", "-X", "utf8")
-_ENTRY: Final = str(Path(__file__).resolve().parents[1] / "guest" / "fork_loop.py")
+_CHILD_PID: Final = re.compile(rb'"child-pid": *(\d+)')
+_PYTHON_FLAGS: Final = ("-s", "-P", "-S", "-B", "-X", "utf8")
+_FORK_LOOP: Final = str(Path(__file__).resolve().parents[1] / "guest" / "fork_loop.py")
 
 
 class ForkServer:
-    """A process that runs nothing of a stranger's, and of which every guest is a copy.
+    """A process that runs trusted code only, and forks a guest for each request.
 
-    What is trusted is imported once; a copy takes a few milliseconds. `without` leaves layers
-    out, to show in tests what they stop; nothing else may use it.
+    It imports everything once, so a guest starts within a few milliseconds. `without` leaves
+    layers of the jail out: only for tests, which show what each layer stops.
     """
 
-    def __init__(  # noqa: PLR0913 - a guest has many sides
+    def __init__(  # noqa: PLR0913 - the settings of a guest
         self,
         target: str,
         arguments: Sequence[str] = (),
@@ -65,26 +66,26 @@ class ForkServer:
         self._level, self._without = level, without
         self._namespaces = level is Level.A and "pids" not in without
         self._view = view_for(tuple(sorted(set(packages))))
-        self._place = None if submission is None else str(submission.resolve(strict=True))
+        self._submission = None if submission is None else str(submission.resolve(strict=True))
         self._owner = os.getpid()
-        self._ordered: Guest | None = None
+        self._requested: JailedGuest | None = None
         if level is Level.B and os.geteuid() == 0:
-            _check_open(self._view, self._place)
+            _check_open(self._view, self._submission)
         if "judge-not-dumpable" not in without:
             _hide_memory()
         with ExitStack() as ours:
             with ExitStack() as theirs:
-                self._door, their_door = socket.socketpair(type=socket.SOCK_SEQPACKET)
-                ours.callback(self._door.close)
-                theirs.callback(their_door.close)
+                self._socket, their_socket = socket.socketpair(type=socket.SOCK_SEQPACKET)
+                ours.callback(self._socket.close)
+                theirs.callback(their_socket.close)
                 lifeline, self._lifeline = _pipe(theirs, ours)
                 info, their_info = _pipe(ours, theirs)
                 self._output = os.memfd_create("output", os.MFD_CLOEXEC)
                 ours.callback(os.close, self._output)
-                line = self._command(target, arguments, their_door.fileno())
-                pass_on = [their_door.fileno()]
+                line = self._command(target, arguments, their_socket.fileno())
+                pass_on = [their_socket.fileno()]
                 if level is Level.A:
-                    line = _bubblewrapped(line, self._view, self._place, their_info, without)
+                    line = _bubblewrapped(line, self._view, self._submission, their_info, without)
                     pass_on.append(their_info)
                 watcher = None if "die-with-parent" in without else _watch(lifeline)
                 if watcher is not None:
@@ -95,43 +96,43 @@ class ForkServer:
                 self._group = self._group or process.pid
                 self._processes = [process] if watcher is None else [process, watcher]
             self._inmost = _first_in_namespace(info) if level is Level.A else None
-            # Not read any more, and yet open: bubblewrap is still writing, and would die of it.
+            # Kept open: bubblewrap still writes to it, and a closed pipe would kill bubblewrap.
             self._info = info
             ours.pop_all()
         self._closed = False
 
-    def _command(self, target: str, arguments: Sequence[str], door: int) -> list[str]:
-        told = {
+    def _command(self, target: str, arguments: Sequence[str], socket_fd: int) -> list[str]:
+        settings = {
             "target": target,
             "arguments": list(arguments),
             "version": sys.version,
             "packages": self._view.packages,
-            "door": door,
+            "socket": socket_fd,
             "parent": os.getpid() if self._level is Level.B else None,
             "namespaces": self._namespaces,
         }
-        return [self._view.executable, *_PYTHON, _ENTRY, json.dumps(told)]
+        return [self._view.executable, *_PYTHON_FLAGS, _FORK_LOOP, json.dumps(settings)]
 
-    def order(
+    def request(
         self,
         *,
         limits: Limits | None = None,
         slot: int = 0,
         writable: bool = False,
         last: bool = False,
-    ) -> Guest:
-        """Start a guest, confined, and do not wait until it is born.
+    ) -> JailedGuest:
+        """Request a confined guest, without waiting until it has started.
 
         Guests that run at the same time need different `slot`s, so that root's guests are
-        different users. The nursery ends with its `last` one.
+        different users. The fork server ends with its `last` guest.
         """
         _check(self._level, slot, self._without)
-        if self._ordered is not None:
-            # Births are told in the order in which they happen: one at a time.
+        if self._requested is not None:
+            # One request at a time: the answers come in the order in which guests start.
             with suppress(JailError):
-                self._ordered.wait_until_born()
+                self._requested.wait_until_started()
         limits = limits or Limits()
-        asked = json.dumps(self._asked(limits, slot, writable=writable)).encode()
+        request = json.dumps(self._settings(limits, slot, writable=writable)).encode()
         with ExitStack() as ours:
             with ExitStack() as theirs:
                 their_read, to_guest = _pipe(theirs, ours)
@@ -141,35 +142,39 @@ class ForkServer:
                 ours.callback(os.close, output)
                 with suppress(OSError):
                     socket.send_fds(
-                        self._door, [asked], [their_read, their_write, output, their_ended]
+                        self._socket, [request], [their_read, their_write, output, their_ended]
                     )
             ends = Ends(to_guest, from_guest, output, ended)
-            guest = Guest(ends, self._born, limits.output, self.close if last else None)
+            when_ended = self.close if last else None
+            guest = JailedGuest(ends, self._receive_handle, limits.output, when_ended)
             ours.pop_all()
-        self._ordered = guest
+        self._requested = guest
         return guest
 
-    def _born(self) -> int:
-        """Return a handle on the process that was asked for."""
+    def _receive_handle(self) -> int:
+        """Return a pidfd of the requested process."""
         handles: list[int] = []
-        if poll(self._door.fileno(), _START_SECONDS):
+        if poll(self._socket.fileno(), _START_SECONDS):
             with suppress(OSError):
-                _, handles, _, _ = socket.recv_fds(self._door, 16, 1)
+                _, handles, _, _ = socket.recv_fds(self._socket, 16, 1)
         if not handles:
-            said = os.pread(self._output, _MAX_SAID, 0).decode("utf-8", "replace").strip()
-            raise JailError(f"no guest can be started: {said or 'nobody says why'}")
+            output = os.pread(self._output, _MAX_OUTPUT_BYTES, 0).decode("utf-8", "replace").strip()
+            raise JailError(f"cannot start a guest: {output or 'the fork server gives no reason'}")
         return handles[0]
 
-    def _asked(self, limits: Limits, slot: int, *, writable: bool) -> dict[str, object]:
+    def _settings(self, limits: Limits, slot: int, *, writable: bool) -> dict[str, object]:
         root = os.geteuid() == 0
         counts = msgspec.to_builtins(limits)
         if not root:
-            # The kernel counts by user, so those beside the guest have to be allowed for.
-            beside = _tasks_of(os.getuid()) if self._level is Level.B else _BESIDE
-            counts["processes"] += beside
+            # The kernel counts processes by user, so add the other processes of this user.
+            others = _tasks_of(os.getuid()) if self._level is Level.B else _OTHER_PROCESSES
+            counts["processes"] += others
         return {
-            "readable": [*self._view.readable, *([] if self._place is None else [self._place])],
-            "submission": self._place,
+            "readable": [
+                *self._view.readable,
+                *([] if self._submission is None else [self._submission]),
+            ],
+            "submission": self._submission,
             "limits": counts,
             "uid": FIRST_UID + slot if root else None,
             "writable": bubblewrap.BOX if writable and self._level is Level.A else None,
@@ -177,31 +182,31 @@ class ForkServer:
         }
 
     def close(self) -> None:
-        """End it when its guests are gone; those that are not go with it."""
+        """End the fork server and all of its guests."""
         if self._closed:
             return
         self._closed = True
-        if self._owner == os.getpid():  # A copy made by fork only lets go.
+        if self._owner == os.getpid():  # A forked copy only closes its descriptors.
             self._end()
-        self._door.close()
+        self._socket.close()
         for end in (self._lifeline, self._info, self._output, self._inmost):
             if end is not None:
                 os.close(end)
 
     def _end(self) -> None:
         ended = os.pidfd_open(self._processes[0].pid)
-        # For all that hold it, copies made by fork among them.
-        self._door.shutdown(socket.SHUT_RDWR)
+        # `shutdown` works for forked copies too, which hold the same socket.
+        self._socket.shutdown(socket.SHUT_RDWR)
         try:
             if self._inmost is not None and self._namespaces:
-                # The namespace's first process. Killing bubblewrap itself would leave it to the
-                # kernel to end the rest, at some later time.
+                # Kill the namespace's first process. After killing bubblewrap itself, the kernel
+                # would end the other processes at some later time.
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._inmost, signal.SIGKILL)
                 poll(self._inmost, END_SECONDS)
-            # bubblewrap now collects its child; without it, the nursery waits for its guests.
+            # bubblewrap collects its child now. Without it, the fork server waits for its guests.
             poll(ended, END_SECONDS)
-            # Its first process is not collected yet, so the number still means this group.
+            # The group's first process is not collected yet, so its id is not used again.
             with suppress(ProcessLookupError):
                 os.killpg(self._group, signal.SIGKILL)
             for process in self._processes:
@@ -210,7 +215,7 @@ class ForkServer:
             os.close(ended)
 
 
-def start(  # noqa: PLR0913 - a guest has many sides
+def start_guest(  # noqa: PLR0913 - the settings of a guest
     target: str,
     arguments: Sequence[str] = (),
     *,
@@ -221,13 +226,13 @@ def start(  # noqa: PLR0913 - a guest has many sides
     slot: int = 0,
     writable: bool = False,
     without: frozenset[str] = frozenset(),
-) -> Guest:
-    """Start one guest that runs `main` of a module of this package, confined.
+) -> JailedGuest:
+    """Start one confined guest that runs `main` of the module `target`.
 
-    `writable` gives it a small directory of its own to write to, at level A.
+    `writable` gives it a small writable directory of its own, at level A.
     """
     _check(level, slot, without)
-    nursery = ForkServer(
+    fork_server = ForkServer(
         target,
         arguments,
         level=level,
@@ -236,10 +241,10 @@ def start(  # noqa: PLR0913 - a guest has many sides
         without=without,
     )
     try:
-        guest = nursery.order(limits=limits, slot=slot, writable=writable, last=True)
-        guest.wait_until_born()
+        guest = fork_server.request(limits=limits, slot=slot, writable=writable, last=True)
+        guest.wait_until_started()
     except BaseException:
-        nursery.close()
+        fork_server.close()
         raise
     return guest
 
@@ -247,30 +252,34 @@ def start(  # noqa: PLR0913 - a guest has many sides
 def _check(level: Level, slot: int, without: frozenset[str]) -> None:
     if level is Level.C:
         raise JailError(
-            "a stranger's code runs in a jail or not at all, and this machine has none: "
-            "use Linux 5.13 or newer with Landlock and seccomp (a container or WSL2 will do)"
+            "submissions run in a jail or not at all, and this machine has no jail: "
+            "use Linux 5.13 or newer with Landlock and seccomp (a container or WSL2 works too)"
         )
     if threading.current_thread() is not threading.main_thread():
-        # The kernel ends a guest with the thread that started it.
+        # The kernel kills a guest when the thread that started it ends.
         raise JailError("start guests from the main thread")
     if not 0 <= slot < SLOTS:
-        raise JailError(f"slot {slot} is not below {SLOTS}")
+        raise JailError(f"slot {slot} is out of range: use 0 to {SLOTS - 1}")
     unknown = without - set(LAYERS)
     if unknown:
-        raise JailError(f"there is no layer {min(unknown)!r}")
+        raise JailError(f"unknown layer {min(unknown)!r}; the layers are {', '.join(LAYERS)}")
 
 
-def _check_open(view: View, place: str | None) -> None:
-    """Refuse where root's guests, who are other users, could not read their own Python.
+def _check_open(view: View, submission: str | None) -> None:
+    """Raise if root's guests, which run as other users, cannot read their own Python.
 
-    A namespace shows it to them wherever it lies; without one, every directory has to be open.
+    A mount namespace shows them any directory. Without one, all parent directories must be open.
     """
-    for path in (os.__file__, view.packages["tiltyard"], *([] if place is None else [place])):
+    for path in (
+        os.__file__,
+        view.packages["tiltyard"],
+        *([] if submission is None else [submission]),
+    ):
         for above in (*reversed(Path(path).parents), Path(path)):
             if not above.stat().st_mode & (stat.S_IXOTH if above.is_dir() else stat.S_IROTH):
                 raise JailError(
-                    f"a guest of root's is another user, who cannot read {path}: {above} is closed "
-                    "to others. Install Python and Tiltyard elsewhere, or get bubblewrap (level A)"
+                    f"root's guests run as another user, who cannot read {path}: {above} is closed "
+                    "to others. Install Python and Tiltyard elsewhere, or bubblewrap (level A)"
                 )
 
 
@@ -291,17 +300,17 @@ for turn in 1 2 3 4 5 6 7 8; do
 done
 kill -9 0
 """
-"""Everybody of the group is held, so that he has no more children, and killed after his children,
-whom a session of their own takes out of the group. Somebody may still be on his way into the group:
-so it is looked over a few times."""
+"""Stop every process of the group, so that it forks no more, kill its children, which may be in a
+session of their own and so outside the group, and then the process itself. A process may just be
+joining the group: so the script looks a few times."""
 
 
 def _watch(lifeline: int) -> subprocess.Popen[bytes]:
-    """Start somebody who kills his whole process group when the other end of a pipe is closed.
+    """Start a watcher, which kills its process group when the other end of `lifeline` is closed.
 
-    bubblewrap asks to die with its parent only when it is well under way. If the judge is killed
-    before, bubblewrap's child waits for it for ever: the first process of a namespace, which only
-    a process outside can end.
+    bubblewrap asks the kernel to die with its parent only some time after its start. If the judge
+    is killed before, bubblewrap's child waits for ever. It is the first process of a namespace,
+    which only a process outside can end.
     """
     return subprocess.Popen(  # noqa: S603 - a number is all that varies
         ["/bin/sh", "-c", _WATCH.format(lifeline)],
@@ -315,14 +324,14 @@ def _watch(lifeline: int) -> subprocess.Popen[bytes]:
 
 
 def _bubblewrapped(
-    command: list[str], view: View, place: str | None, info: int, without: frozenset[str]
+    command: list[str], view: View, submission: str | None, info: int, without: frozenset[str]
 ) -> list[str]:
     binary = bubblewrap.find_bubblewrap()
     if binary is None:
         raise JailError(
             "level A needs bubblewrap: apt-get install bubblewrap, or pip install 'tiltyard[bwrap]'"
         )
-    visible = view.readable if place is None else (*view.readable, place)
+    visible = view.readable if submission is None else (*view.readable, submission)
     sandbox = bubblewrap.Sandbox(
         visible=visible,
         hidden=view.hidden,
@@ -345,7 +354,7 @@ def _spawn(
         for descriptor in pass_on:
             os.set_inheritable(descriptor, True)  # noqa: FBT003
     try:
-        return subprocess.Popen(  # noqa: S603 - a list, no shell, paths that we found ourselves
+        return subprocess.Popen(  # noqa: S603 - no shell, and only paths that we found ourselves
             line,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -361,22 +370,21 @@ def _spawn(
 
 
 def _first_in_namespace(info: int) -> int | None:
-    """Return a handle on the namespace's first process, as soon as bubblewrap tells its number.
+    """Return a pidfd of the namespace's first process, as soon as bubblewrap reports its id.
 
-    Killing bubblewrap itself would leave it to the kernel to end the rest, at some later time.
-    None if there is no namespace: bubblewrap has failed, and its output says why.
+    Return None if bubblewrap has failed; its output says why.
     """
-    told = b""
-    while b"}" not in told:
+    report = b""
+    while b"}" not in report:
         if not poll(info, _START_SECONDS):
-            raise JailError("bubblewrap does not answer")
+            raise JailError(f"bubblewrap did not start within {_START_SECONDS} seconds")
         some = os.read(info, 4096)
         if not some:
             return None
-        told += some
-    found = _CHILD.search(told)
+        report += some
+    found = _CHILD_PID.search(report)
     if found is None:
-        raise JailError("bubblewrap does not tell the number of its child")
+        raise JailError("bubblewrap did not report the process id of its child")
     try:
         return os.pidfd_open(int(found[1]))
     except ProcessLookupError:
@@ -389,19 +397,19 @@ def _abandon(process: subprocess.Popen[bytes]) -> None:
 
 
 def _hide_memory() -> None:
-    """Close the judge's own /proc entries to others of the same user."""
+    """Close the judge's /proc entries to other processes of the same user."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0):
-        raise JailError("the judge cannot hide its memory")
+        raise JailError("the judge cannot hide its memory: prctl(PR_SET_DUMPABLE) failed")
 
 
 def _tasks_of(uid: int) -> int:
-    """Count the threads that a user has now."""
+    """Return how many threads a user has now."""
     count = 0
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             with suppress(OSError):
-                # A process that hides its memory belongs to root here, so ask for its status.
+                # /proc shows a process that hides its memory as root's, so read its status.
                 status = Path(entry.path, "status").read_text(encoding="utf-8", errors="replace")
                 fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
                 if fields["Uid"].split()[0] == str(uid):
@@ -410,7 +418,7 @@ def _tasks_of(uid: int) -> int:
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
-    """Open a pipe, and leave each end to whoever is to close it."""
+    """Open a pipe. `reader` and `writer` close its ends."""
     read, write = os.pipe()
     reader.callback(os.close, read)
     writer.callback(os.close, write)

@@ -1,6 +1,6 @@
-"""Where a match's guests come from: as many fresh ones as it wants.
+"""The guest pool: fresh guests for one submission, as many as a match needs.
 
-All are copies of one process that has imported what is trusted, and nothing else.
+All guests are forks of one process that has imported trusted code only.
 """
 
 import os
@@ -13,21 +13,26 @@ from tiltyard.contracts.tracks import Part
 from tiltyard.foundation.log import Log
 from tiltyard.isolation.host.cores import SharedCore
 from tiltyard.isolation.host.fork_server import ForkServer
+from tiltyard.isolation.host.guest_process import Guest
 from tiltyard.isolation.host.jailed_attack import Exchange, JailedAttack
 from tiltyard.isolation.host.jailed_guardrail import JailedGuardrail
 from tiltyard.isolation.host.limits import Level, Limits
 from tiltyard.isolation.host.probe import probe
-from tiltyard.isolation.host.session import AnyGuest, Deadlines, Session
+from tiltyard.isolation.host.session import Deadlines, Session
 from tiltyard.isolation.host.slots import Slot, take_slot
-from tiltyard.isolation.host.unsafe import PlainGuest
-from tiltyard.isolation.wire import Load
+from tiltyard.isolation.host.unsafe import UnsafeGuest
+from tiltyard.isolation.wire.frames import Load
 from tiltyard.submissions import Submission
 
 
 class GuestPool:
-    """Guests for one submission and part. Use it in a `with` statement: nobody stays behind."""
+    """Guests for one part of a submission.
 
-    def __init__(  # noqa: PLR0913 - all but two are for those who want to change something
+    Use it in a `with` statement, which ends all guests. `unsafe` runs them without a jail: for
+    your own code only, and never comparable.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but two have defaults
         self,
         submission: Submission,
         part: Part,
@@ -40,12 +45,11 @@ class GuestPool:
         unsafe: bool = False,
     ) -> None:
         self.unsafe = unsafe
-        """Without a jail: for one's own code alone, and never comparable."""
         self.level = Level.C if unsafe else probe().level if level is None else level
         self._submission = submission
-        # The guest can read what it is sent, and must not be able to draw what the judge draws.
-        dice = sha256(f"guest {key}".encode()).hexdigest()
-        self._load = Load(part, submission.module(part).file, dice, tuple(packages))
+        # The guest can read its key. It must not be able to draw what the judge draws.
+        guest_key = sha256(f"guest {key}".encode()).hexdigest()
+        self._load = Load(part, submission.module(part).file, guest_key, tuple(packages))
         self._packages = tuple(packages)
         self._limits = limits
         self._deadlines = deadlines
@@ -54,36 +58,36 @@ class GuestPool:
         self._fork_server: ForkServer | None = None
         self._open: list[tuple[Session, Slot]] = []
         self._next: tuple[Session, Slot] | None = None
-        """A guest that loads the submission meanwhile, for whoever comes next."""
-        self._visits = 0
+        """A guest that already loads the submission, for the next call of `open`."""
+        self._opened = 0
         self._core = SharedCore()
 
     def guardrail(self) -> JailedGuardrail:
-        """Return a guardrail whose guest is fetched when it is first asked."""
+        """Return a guardrail. Its guest starts with the first decision."""
         return JailedGuardrail(self.open)
 
     def attack(self, log: Log[Exchange] | None = None) -> JailedAttack:
         return JailedAttack(self.open, log)
 
     def open(self) -> Session:
-        """Return a session with a guest that nobody has spoken with."""
+        """Return a session with a fresh guest."""
         if self._process != os.getpid():
-            # A copy made by fork: the guests of the original are not its own.
+            # This is a forked copy. The guests belong to the original process,
             self._process = os.getpid()
             self._open, self._next = [], None
-            self._leave_fork_server()
-            # Nor is its core: the original goes on there.
+            self._close_fork_server()
+            # and so does the core, on which the original goes on.
             self._core.give_up()
         self._tidy()
         if self._end is None:
-            # For all guests together: else one that is late could be followed by many more.
+            # One limit for all guests together: a submission gets no more time by failing late.
             self._end = time.monotonic() + (self._deadlines or Deadlines()).whole
         session, slot = self._next or self._begin()
         self._open.append((session, slot))
-        # One guest searches. Where there is a second, many play one episode each.
-        many = self._visits and self._load.part == "guardrail"
+        # A search uses one guest. After a second guardrail many more follow, one an episode.
+        many = self._opened and self._load.part == "guardrail"
         self._next = self._begin() if many else None
-        self._visits += 1
+        self._opened += 1
         try:
             self._core.join(session.guest.pid)
             session.wait_until_ready()
@@ -93,22 +97,30 @@ class GuestPool:
         return session
 
     def _begin(self) -> tuple[Session, Slot]:
-        """Order a guest, and have it load the submission."""
+        """Request a guest, and have it load the submission."""
         slot = take_slot()
         try:
-            guest = self._order(slot)
+            guest = self._request(slot)
         except BaseException:
             slot.release()
             raise
         try:
-            return Session(guest, self._load, self._deadlines, self._tidy, self._end), slot
+            session = Session(
+                guest,
+                self._load,
+                self._submission,
+                deadlines=self._deadlines,
+                when_closed=self._tidy,
+                end=self._end,
+            )
         except BaseException:
             guest.kill()
             slot.release()
             raise
+        return session, slot
 
     def warm(self) -> Self:
-        """Start where guests are born, so that the first of them need not wait for it."""
+        """Start the fork server, so that the first guest need not wait for it."""
         if self._fork_server is None and not self.unsafe:
             with self._core.apart():
                 self._fork_server = ForkServer(
@@ -120,7 +132,7 @@ class GuestPool:
         return self
 
     def _tidy(self) -> None:
-        """Give back the slots of guests that are no more, and the core when all are gone."""
+        """Release the slots of guests that ended, and the core when no guest is left."""
         for session, slot in self._open:
             if session.closed:
                 slot.release()
@@ -128,14 +140,14 @@ class GuestPool:
         if not self._open:
             self._core.give_up()
 
-    def _order(self, slot: Slot) -> AnyGuest:
+    def _request(self, slot: Slot) -> Guest:
         if self.unsafe:
-            return PlainGuest(self._submission.root)
+            return UnsafeGuest(self._submission.root)
         self.warm()
         assert self._fork_server is not None
-        return self._fork_server.order(limits=self._limits, slot=slot.number)
+        return self._fork_server.request(limits=self._limits, slot=slot.number)
 
-    def _leave_fork_server(self) -> None:
+    def _close_fork_server(self) -> None:
         if self._fork_server is not None:
             self._fork_server.close()
             self._fork_server = None
@@ -147,7 +159,7 @@ class GuestPool:
             for session, _ in [*self._open]:
                 session.close()
             self._tidy()
-            self._leave_fork_server()
+            self._close_fork_server()
             self._core.give_up()
         self._open, self._next = [], None
 

@@ -1,4 +1,4 @@
-"""An attack in a jail, from the judge's side: its environment's calls come back over the wire."""
+"""An attack in the jail, from the judge's side: answers the calls to its environment."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -8,8 +8,10 @@ from msgspec import Struct, structs
 from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
 from tiltyard.contracts.trace import public
 from tiltyard.foundation.log import Log
-from tiltyard.isolation.host.session import OUTPUT_CHARS, Session
-from tiltyard.isolation.wire import Asked, Done, Given, Run
+from tiltyard.isolation.host import failures
+from tiltyard.isolation.host.failures import Phase
+from tiltyard.isolation.host.session import Session
+from tiltyard.isolation.wire.frames import Candidates, EnvCall, EnvReply, RunAttack
 from tiltyard.world.state import Posted
 
 MAX_SNAPSHOTS: Final = 200_000
@@ -17,113 +19,115 @@ MAX_ANSWER_CHARS: Final = 150_000
 MAX_CANDIDATES: Final = 20_000
 MAX_PARTS: Final = 2_000
 MAX_FOUND_CHARS: Final = 20_000_000
-"""Of all candidates together; what comes behind is not taken."""
+"""Of all candidates together. The rest is dropped."""
 MAX_MESSAGES_KEPT: Final = 64
 MAX_MESSAGE_CHARS: Final = 4_000
 MAX_WORD_CHARS: Final = 40
 
 
 class JailedAttack:
-    """A submission's attack: use it wherever an attack is wanted."""
+    """A submission's attack. Use it like any other attack."""
 
     def __init__(
         self, open_session: Callable[[], Session], log: "Log[Exchange] | None" = None
     ) -> None:
         self._open = open_session
         self.output = ""
-        """The end of what it printed when it last ran, notices to its author among it."""
+        """The end of what the last run printed, including notices to its author."""
         self._log = log
 
     def run(self, env: AttackEnv, config: AttackRunConfig) -> list[Any]:
-        """Let the attack run, answer what it asks, and return what it found.
+        """Run the attack in a guest, and return its candidates.
 
-        With the log of a run that was interrupted, it is given the same answers again first.
+        With the log of an interrupted run, the attack gets the logged replies first.
         """
         session = self._open()
         try:
-            return _Host(session, env, self._log).serve(config)
+            return _AttackServer(session, env, self._log).serve(config)
         finally:
-            self.output = session.guest.output()[-OUTPUT_CHARS:]
+            self.output = session.guest.output()[-failures.MAX_OUTPUT_CHARS :]
             session.close()
 
 
 class Exchange(Struct, frozen=True):
-    """What an attack asked, and what it was told."""
+    """A call of an attack to its environment, and the reply."""
 
-    asked: Asked
-    given: Given
+    call: EnvCall
+    reply: EnvReply
 
 
-class _Host:
-    """Answers one attack."""
+class _AttackServer:
+    """Answers the calls of one attack."""
 
     def __init__(self, session: Session, env: AttackEnv, log: Log[Exchange] | None) -> None:
         self._session = session
         self._env = env
         self._log = log
-        self._fed: list[Asked] = []
-        """What was answered from the log, and the environment has not seen."""
+        self._skipped: list[EnvCall] = []
+        """Calls that the log answered, and that the environment has not seen."""
         self._snapshots: list[Any] = []
         self._rest: list[Any] = []
-        """Events that did not fit into the last answer."""
+        """Events that did not fit into the last reply."""
 
     def serve(self, config: AttackRunConfig) -> list[Any]:
+        """Run the attack, and return its candidates."""
         env = self._env
         env.reset()
-        frame: Any = Run(env.seed, config.max_steps, config.max_tool_hops, config.time_budget_s)
+        limits = config.max_steps, config.max_tool_hops, config.time_budget_s
+        frame: Any = RunAttack(env.seed, *limits)
         found: list[Any] = []
         parts = chars = 0
         while True:
-            asked = self._session.ask(frame, "run")
-            if isinstance(asked, Done):
-                taken = [*map(_candidate, asked.candidates[: MAX_CANDIDATES - len(found)])]
+            call = self._session.ask(frame, Phase.RUN)
+            if isinstance(call, Candidates):
+                taken = [*map(_candidate, call.candidates[: MAX_CANDIDATES - len(found)])]
                 chars += sum(map(_size, taken))
                 if chars <= MAX_FOUND_CHARS:
                     found += taken
                 parts += 1
                 full = len(found) >= MAX_CANDIDATES or chars > MAX_FOUND_CHARS
-                if not asked.more or full or parts >= MAX_PARTS:
+                if not call.more or full or parts >= MAX_PARTS:
                     self._catch_up()
                     return found
-                frame = Given()
+                frame = EnvReply()
                 continue
-            if not isinstance(asked, Asked):
-                raise self._session.failed("said something that no attack says", "run")
-            frame = self._remembered(asked)
+            if not isinstance(call, EnvCall):
+                raise self._session.broke_protocol(failures.NO_ENV_CALL, Phase.RUN)
+            frame = self._logged(call)
             if frame is None:
-                frame = self._given(asked)
+                frame = self._reply(call)
                 if self._log is not None:
-                    self._log.add(Exchange(asked, frame))
+                    self._log.add(Exchange(call, frame))
 
-    def _remembered(self, asked: Asked) -> Given | None:
-        """Answer from the log as long as it lasts."""
+    def _logged(self, call: EnvCall) -> EnvReply | None:
+        """Return the reply from the log, or None after its end."""
         exchange = None if self._log is None else self._log.replay()
         if exchange is None:
             self._catch_up()
             return None
-        if exchange.asked != asked:
-            raise self._session.failed("asked something else when it was started again", "run")
-        self._fed.append(asked)
-        return exchange.given
+        if exchange.call != call:
+            raise self._session.broke_protocol(failures.OTHER_CALL, Phase.RUN)
+        self._skipped.append(call)
+        return exchange.reply
 
     def _catch_up(self) -> None:
-        """Do what was answered from the log: the environment has to be where the attack thinks."""
-        fed, self._fed = self._fed, []
-        for asked in fed:
-            self._given(asked)
+        """Make the calls that the log answered, to bring the environment to the same state."""
+        skipped, self._skipped = self._skipped, []
+        for call in skipped:
+            self._reply(call)
 
-    def _given(self, asked: Asked) -> Given:
+    def _reply(self, call: EnvCall) -> EnvReply:
         try:
-            return self._answer(asked)
+            return self._make(call)
         except BudgetSpentError:
-            return Given(error="budget", steps_left=0)
+            return EnvReply(budget_spent=True, steps_left=0)
         except (TypeError, ValueError) as error:
-            return Given(error=str(error)[:500], steps_left=self._env.steps_left)
+            return EnvReply(error=str(error)[:500], steps_left=self._env.steps_left)
 
-    def _answer(self, asked: Asked) -> Given:
+    def _make(self, call: EnvCall) -> EnvReply:
         env = self._env
-        if asked.what == "interact":
-            done = env.interact(asked.message, asked.max_tool_hops or None)
+        if call.method == "interact":
+            done = env.interact(call.message, call.max_tool_hops or None)
             turn = done.after.turn_events
             self._rest = [structs.astuple(public(event)) for event in turn]
             egress = [
@@ -132,28 +136,26 @@ class _Host:
                 for effect in event.effects
                 if isinstance(effect, Posted)
             ]
-            return self._some(Given([], done.answer, done.total_tool_events, egress))
-        if asked.what == "more":
-            return self._some(Given())
-        given = Given(steps_left=env.steps_left)
-        if asked.what == "snapshot":
+            return self._with_events(EnvReply([], done.answer, done.total_tool_events, egress))
+        if call.method == "more":
+            return self._with_events(EnvReply())
+        reply = EnvReply(steps_left=env.steps_left)
+        if call.method == "snapshot":
             if len(self._snapshots) >= MAX_SNAPSHOTS:
                 raise ValueError(f"more than {MAX_SNAPSHOTS:,} snapshots")
             self._snapshots.append(env.snapshot())
-            return structs.replace(given, number=len(self._snapshots) - 1)
-        if asked.what == "restore":
-            if not 0 <= asked.number < len(self._snapshots):
+            return structs.replace(reply, number=len(self._snapshots) - 1)
+        if call.method == "restore":
+            if not 0 <= call.number < len(self._snapshots):
                 raise ValueError("there is no such snapshot")
-            env.restore(self._snapshots[asked.number])
-        elif asked.what == "reset":
-            env.reset()
+            env.restore(self._snapshots[call.number])
         else:
-            raise ValueError("there is no such question")
-        return given
+            env.reset()
+        return reply
 
-    def _some(self, given: Given) -> Given:
-        """Put as many of the waiting events into an answer as fit."""
-        taken, chars = 0, sum(len(url) + len(data) for url, data in given.egress)
+    def _with_events(self, reply: EnvReply) -> EnvReply:
+        """Add as many of the waiting events to a reply as fit into a frame."""
+        taken, chars = 0, sum(len(url) + len(data) for url, data in reply.egress)
         for fields in self._rest:
             chars += 200 + len(fields[5]) + sum(len(str(value)) for value in fields[3].values())
             if taken and chars > MAX_ANSWER_CHARS:
@@ -161,12 +163,12 @@ class _Host:
             taken += 1
         events, self._rest = self._rest[:taken], self._rest[taken:]
         return structs.replace(
-            given, events=events, more=bool(self._rest), steps_left=self._env.steps_left
+            reply, events=events, more=bool(self._rest), steps_left=self._env.steps_left
         )
 
 
 def _candidate(found: list[str | None] | str) -> Any:
-    """Return what may be a candidate; the judge refuses what is none, and it is not kept."""
+    """Return a candidate cut to size. The judge refuses what is not a candidate."""
     if isinstance(found, str):
         return found[:MAX_WORD_CHARS]
     if len(found) > MAX_MESSAGES_KEPT:

@@ -1,7 +1,7 @@
-"""Which level this machine gives, found out by trying: a version number proves nothing.
+"""Finds the isolation level of this machine by starting a tiny guest at each level.
 
-A tiny guest is started at each level; what it reports, and what goes wrong, is told layer by
-layer, with the way to get what is missing.
+A version number proves nothing, so every layer is tried. The result names each layer, and says how
+to get what is missing.
 """
 
 import json
@@ -14,18 +14,18 @@ from msgspec import Struct
 
 from tiltyard.isolation.confinement.selfjail import has_seccomp, landlock_abi
 from tiltyard.isolation.host import bubblewrap
-from tiltyard.isolation.host.fork_server import start
+from tiltyard.isolation.host.fork_server import start_guest
 from tiltyard.isolation.host.limits import JailError, Level, Limits
 
 _SECONDS: Final = 30.0
 _TCP_FROM: Final = 4
 _SCOPES_FROM: Final = 6
-_LINUX: Final = "use Linux 5.13 or newer on x86_64 or aarch64; a container or WSL2 will do"
+_LINUX: Final = "use Linux 5.13 or newer on x86_64 or aarch64; a container or WSL2 works too"
 _GET_BUBBLEWRAP: Final = "apt-get install bubblewrap, or pip install 'tiltyard[bwrap]'"
 
 
 class Layer(Struct, frozen=True):
-    """One thing that a jail is made of."""
+    """One layer of the jail: whether it works here, and what to do if not."""
 
     name: str
     works: bool
@@ -34,7 +34,7 @@ class Layer(Struct, frozen=True):
 
 
 class Machine(Struct, frozen=True):
-    """What this machine can put around a stranger's code."""
+    """The isolation level of this machine, and the layers behind it."""
 
     level: Level
     layers: tuple[Layer, ...]
@@ -46,7 +46,7 @@ class Machine(Struct, frozen=True):
 
 @cache
 def probe() -> Machine:
-    """Try the levels, best first, once in the life of this process."""
+    """Try the levels, the best first. The result is cached for this process."""
     needed = [_landlock(), _seccomp()]
     binary = _bubblewrap()
     if not all(layer.works for layer in needed):
@@ -65,7 +65,7 @@ def _landlock() -> Layer:
     abi = landlock_abi() if sys.platform == "linux" else 0
     if not abi:
         remedy = f"{_LINUX}, and enable Landlock at boot: lsm=landlock,..."
-        return Layer("Landlock", works=False, detail="this kernel has none", remedy=remedy)
+        return Layer("Landlock", works=False, detail="this kernel has no Landlock", remedy=remedy)
     rights = ["files"]
     rights += ["TCP"] if abi >= _TCP_FROM else []
     rights += ["signals and abstract sockets"] if abi >= _SCOPES_FROM else []
@@ -74,8 +74,12 @@ def _landlock() -> Layer:
 
 def _seccomp() -> Layer:
     if has_seccomp():
-        return Layer("seccomp", works=True, detail=f"a table of calls for {os.uname().machine}")
-    return Layer("seccomp", works=False, detail="no filter of system calls", remedy=_LINUX)
+        return Layer(
+            "seccomp", works=True, detail=f"system calls are filtered on {os.uname().machine}"
+        )
+    return Layer(
+        "seccomp", works=False, detail="system calls cannot be filtered here", remedy=_LINUX
+    )
 
 
 def _bubblewrap() -> Layer:
@@ -95,12 +99,12 @@ _REMEDIES: Final = {
 
 _INSIDE: Final = {
     "environment": "empty",
-    "descriptors": "closed, but for the two pipes",
+    "descriptors": "closed, except for the two pipes",
     "uid": "a user of its own",
-    "no-capabilities": "none of root's powers",
-    "no-new-privileges": "no program can give it more rights",
-    "death-signal": "ends with the judge",
-    "not-dumpable": "its memory is closed to others",
+    "no-capabilities": "no capabilities",
+    "no-new-privileges": "cannot gain rights by starting a program",
+    "death-signal": "dies with the judge",
+    "not-dumpable": "its memory is closed to other processes",
     "limits": "memory, time, files, threads",
     "landlock": "reads Python and the submission, nothing else",
     "seccomp": "no network, no processes, no tracing",
@@ -108,22 +112,22 @@ _INSIDE: Final = {
 
 
 def _try(level: Level) -> tuple[Layer, list[Layer]]:
-    """Start a guest that does nothing but tell which layers are in force."""
+    """Start a guest that reports the layers in force, and does nothing else."""
     name, remedy = _NAMES[level], _REMEDIES[level]
     try:
-        with start(
+        with start_guest(
             "tiltyard.isolation.guest.probe_script",
             level=level,
             limits=Limits(cpu_seconds=int(_SECONDS)),
         ) as guest:
             guest.wait(_SECONDS)
-            said = guest.output()
+            output = guest.output()
     except (JailError, OSError) as error:
         return Layer(name, works=False, detail=str(error), remedy=remedy), []
     try:
-        layers = json.loads(said)["layers"]
+        layers = json.loads(output)["layers"]
     except (ValueError, KeyError, TypeError):
-        detail = said.strip()[-300:] or "it said nothing"
+        detail = output.strip()[-300:] or "the guest printed nothing"
         return Layer(name, works=False, detail=detail, remedy=remedy), []
     inside = [Layer(f"  {each}", works=True, detail=_INSIDE[each]) for each in layers]
     return Layer(name, works=True, detail=f"started at level {level}"), inside

@@ -1,7 +1,7 @@
-"""A guest without a jail: for one's own code, on a machine that has none.
+"""A guest without a jail, for your own code on a machine that has no jail.
 
-The same protocol in a plain process. Nothing confines it, so its results are marked and never
-compared; a stranger's code has no business here.
+It speaks the same protocol in an ordinary process. Nothing confines it, so its results are marked
+as not comparable. Never run other people's code this way.
 """
 
 import os
@@ -17,19 +17,19 @@ _PROGRAM: Final = (
 )
 
 
-class PlainGuest:
-    """A process that runs the guest's half of the protocol, and could do anything else."""
+class UnsafeGuest:
+    """An unconfined process that runs the guest's side of the protocol."""
 
     def __init__(self, submission: Path) -> None:
         their_read, self.to_guest = os.pipe()
         self.from_guest, their_write = os.pipe()
-        self._output = os.memfd_create("output", os.MFD_CLOEXEC)
-        line = [sys.executable, "-s", "-P", "-B", "-c", _PROGRAM]
+        self._output_fd = os.memfd_create("output", os.MFD_CLOEXEC)
+        command = [sys.executable, "-s", "-P", "-B", "-c", _PROGRAM]
         self._process = subprocess.Popen(  # noqa: S603 - our own program
-            [*line, str(their_read), str(their_write), str(submission)],
+            [*command, str(their_read), str(their_write), str(submission)],
             stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=self._output,
+            stdout=self._output_fd,
+            stderr=self._output_fd,
             pass_fds=(their_read, their_write),
             env={"PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,
@@ -37,21 +37,22 @@ class PlainGuest:
         os.close(their_read)
         os.close(their_write)
         self.pid = self._process.pid
-        self._said: str | None = None
+        self._output: str | None = None
+        """What the guest printed, after it ended."""
 
     def output(self) -> str:
-        """Return the end of what it printed."""
-        if self._said is not None:
-            return self._said
-        size = os.fstat(self._output).st_size
-        said = os.pread(self._output, OUTPUT_BYTES, max(0, size - OUTPUT_BYTES))
-        return said.decode("utf-8", "replace")
+        """Return the end of what the guest printed."""
+        if self._output is not None:
+            return self._output
+        size = os.fstat(self._output_fd).st_size
+        end = os.pread(self._output_fd, OUTPUT_BYTES, max(0, size - OUTPUT_BYTES))
+        return end.decode("utf-8", "replace")
 
     def kill(self) -> None:
-        if self._said is not None:
+        if self._output is not None:
             return
         self._process.kill()
         self._process.wait()
-        self._said = self.output()
-        for descriptor in (self.to_guest, self.from_guest, self._output):
+        self._output = self.output()
+        for descriptor in (self.to_guest, self.from_guest, self._output_fd):
             os.close(descriptor)

@@ -108,6 +108,11 @@
     return element("div", { class: "table" }, made);
   };
 
+  const failedAt = ({ phase, tool, file, line }) => [
+    ...(phase ? [`While: ${phase}${tool ? ` ${tool}` : ""}`] : []),
+    ...(file ? [`In ${file}${line ? `, line ${line}` : ""}`] : []),
+  ];
+
   const failures = ({ failures: all }) =>
     element(
       "div",
@@ -123,7 +128,7 @@
             element("span", { class: "badge", "data-tone": "bad" }, failure.kind),
           ),
           element("p", {}, long(failure.message)),
-          failure.call ? element("p", { class: "aside" }, "While: ", long(failure.call)) : null,
+          ...failedAt(failure).map((text) => element("p", { class: "aside" }, long(text))),
           [
             ["Traceback", failure.traceback],
             ["Last output of the submission", failure.output],

@@ -1,0 +1,230 @@
+"""Failures of guests: their kinds, their texts, and what an official report may say of them.
+
+Everything that a guest says about itself is hostile. A `Failure` contains its texts cut to size,
+and a line of the submission only if the submission has that line.
+"""
+
+import builtins
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct, structs
+
+from tiltyard.contracts.decision import Fault
+from tiltyard.episode.guardrail_runner import GuardrailGoneError, normalize_reason
+from tiltyard.isolation.wire.channel import GoneError, LateError, WireError
+from tiltyard.isolation.wire.frames import Failed, FaultNote, SourceLine
+from tiltyard.submissions import Submission
+
+MAX_OUTPUT_CHARS: Final = 2_000
+_MAX_PACKED_CHARS: Final = 4_000
+
+
+class FailureKind(StrEnum):
+    """What ended a match."""
+
+    IMPORT = "import"
+    """The submission cannot be imported."""
+    CLASS = "class"
+    """The module has no class of the required name."""
+    CONSTRUCT = "construct"
+    """The class cannot be constructed."""
+    CONTRACT = "contract"
+    """The object lacks a required method, or its state cannot be copied."""
+    RUN = "run"
+    """`AttackAlgorithm.run` raised an exception."""
+    RESULT = "result"
+    """`AttackAlgorithm.run` returned something that is not a list of candidates."""
+    DEADLINE = "deadline"
+    """The submission did not answer in time."""
+    DIED = "died"
+    """The submission's process ended."""
+    PROTOCOL = "protocol"
+    """The submission's process broke the protocol between judge and guest."""
+    AGENT = "agent"
+    """The agent's model or server failed."""
+    MATCH = "match"
+    """The match cannot be played."""
+
+
+class Phase(StrEnum):
+    """What the judge asked of a guest."""
+
+    LOAD = "load"
+    DECIDE = "decide"
+    OBSERVE = "observe"
+    RUN = "run"
+
+
+_REPORTED_IN: Final[dict[Phase, frozenset[str]]] = {
+    Phase.LOAD: frozenset({"import", "class", "construct", "contract"}),
+    Phase.RUN: frozenset({"run", "result"}),
+}
+"""The failures that a guest itself can report, by phase."""
+
+
+class Failure(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why a match was broken off."""
+
+    kind: Annotated[FailureKind, Meta(description="What ended the match.")]
+    message: Annotated[str, Meta(description="What went wrong, in one sentence.")]
+    phase: Annotated[
+        Phase | None,
+        Meta(description="What the submission was doing; null if that is unknown or hidden."),
+    ] = None
+    tool: Annotated[str, Meta(description="The tool whose call the guardrail was to decide.")] = ""
+    exception: Annotated[str, Meta(description="The type of the exception, if there is one.")] = ""
+    file: Annotated[str, Meta(description="The file of the submission that failed.")] = ""
+    line: Annotated[int, Meta(description="The line in that file; 0 if it is unknown.")] = 0
+    traceback: Annotated[str, Meta(description="The traceback inside the submission.")] = ""
+    output: Annotated[str, Meta(description="The end of what the submission printed.")] = ""
+    official: Annotated[
+        str, Meta(description="What an official report says: no text of the submission's.")
+    ] = ""
+
+    @property
+    def doing(self) -> str:
+        """Return what the submission was doing, for example `decide shell.run`."""
+        return " ".join(filter(None, (self.phase, self.tool)))
+
+
+class GuestError(GuardrailGoneError):
+    """A guest failed, and with it the match. `failure` says how."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class GuardrailFault(Struct, frozen=True, forbid_unknown_fields=True):
+    """An error inside a guardrail. A fault in `decide` denies the call; the match goes on."""
+
+    kind: Annotated[Fault, Meta(description="What the guardrail did wrong.")]
+    phase: Annotated[Phase, Meta(description="Where it happened: decide or observe.")]
+    message: Annotated[str, Meta(description="What went wrong, in one sentence.")]
+    tool: Annotated[str, Meta(description="The tool whose call the guardrail was to decide.")] = ""
+    file: Annotated[str, Meta(description="The file of the submission; empty if unknown.")] = ""
+    line: Annotated[int, Meta(description="The line in that file; 0 if it is unknown.")] = 0
+
+    @property
+    def text(self) -> str:
+        """Return the fault as one sentence with its place."""
+        raised = f"`{self.phase}` raised " if self.kind is Fault.RAISED else ""
+        place = f" ({self.file}:{self.line})" if self.line else ""
+        return f"{raised}{self.message}{place}"
+
+
+# The texts of all guest failures
+
+
+def no_answer(seconds: float) -> str:
+    return f"the submission did not answer within {seconds:.3g} seconds"
+
+
+def time_is_over(seconds: float) -> str:
+    return f"the submission has used up its {seconds:,.6g} seconds for the whole match"
+
+
+PROCESS_ENDED: Final = "the submission's process ended before it answered"
+NOT_READY: Final = "it did not report that the submission is loaded"
+NO_DECISION: Final = "it sent something other than a decision"
+NO_ENV_CALL: Final = "it sent something that an attack cannot send"
+OTHER_CALL: Final = "it made another call than before, when it was started again"
+
+
+def broke_protocol(what: str) -> str:
+    return f"the submission's process broke the protocol: {what}"
+
+
+def wire_failure(error: WireError, deadline: str) -> Failure:
+    """Return the failure behind an error of the channel. `deadline` is the text if it is late."""
+    if isinstance(error, LateError):
+        return _official(Failure(FailureKind.DEADLINE, deadline))
+    if isinstance(error, GoneError):
+        return _official(Failure(FailureKind.DIED, PROCESS_ENDED))
+    # The decoder's errors quote what the guest sent.
+    return protocol_failure(str(error))
+
+
+def protocol_failure(what: str) -> Failure:
+    return _official(Failure(FailureKind.PROTOCOL, normalize_reason(broke_protocol(what))))
+
+
+def reported_failure(claim: Failed, phase: Phase, submission: Submission, module: str) -> Failure:
+    """Return the failure that a guest reports, as far as the judge can check it."""
+    if claim.kind not in _REPORTED_IN.get(phase, ()):
+        return protocol_failure(f"it cannot fail with '{claim.kind}' in the phase '{phase}'")
+    lines = own_lines(claim.lines, submission)
+    last = lines[-1] if lines else None
+    failure = Failure(
+        FailureKind(claim.kind),
+        normalize_reason(claim.message),
+        exception=normalize_reason(claim.exception),
+        file=module if last is None else last.file,
+        line=0 if last is None else last.line,
+        traceback="\n".join(map(normalize_reason, claim.traceback.split("\n"))),
+    )
+    return _official(failure, next((one for one in reversed(lines) if one.file == module), None))
+
+
+def _official(failure: Failure, line: SourceLine | None = None) -> Failure:
+    """Add what an official report may say of a match in a hidden world.
+
+    A guest writes its own traceback, so this is the kind of failure, the exception if Python
+    itself has it, and the line of the submission's main module.
+    """
+    known = getattr(builtins, failure.exception, None)
+    if not (isinstance(known, type) and issubclass(known, BaseException)):
+        return structs.replace(failure, official=failure.kind.value)
+    place = "" if line is None else f" on line {line.line} of {line.file}"
+    return structs.replace(failure, official=f"{failure.kind.value}: {failure.exception}{place}")
+
+
+def own_lines(claims: Iterable[SourceLine], submission: Submission) -> Sequence[SourceLine]:
+    """Return those lines that the submission has."""
+    own = {file.path for file in submission.files}
+    counts: dict[str, int] = {}
+    found: list[SourceLine] = []
+    for claim in claims:
+        if claim.file not in own:
+            continue
+        if claim.file not in counts:
+            counts[claim.file] = _count_lines(submission.root / claim.file)
+        if claim.line <= counts[claim.file]:
+            found.append(claim)
+    return found
+
+
+def _count_lines(path: Path) -> int:
+    try:
+        return len(path.read_bytes().splitlines())
+    except OSError:
+        return 0
+
+
+def reported_fault(
+    claim: FaultNote, submission: Submission, phase: Phase, tool: str = ""
+) -> GuardrailFault:
+    """Return the fault that a guest reports, as far as the judge can check it."""
+    lines = own_lines([] if claim.at is None else [claim.at], submission)
+    fault = GuardrailFault(claim.kind, phase, normalize_reason(claim.message), tool)
+    if not lines:
+        return fault
+    return structs.replace(fault, file=lines[0].file, line=lines[0].line)
+
+
+def pack(failure: Failure) -> bytes:
+    """Return a failure as bytes of a bounded length, for another process."""
+    texts = {
+        name: value[-_MAX_PACKED_CHARS:]
+        for name, value in structs.asdict(failure).items()
+        if type(value) is str
+    }
+    return msgspec.msgpack.encode(structs.replace(failure, **texts))
+
+
+def unpack(data: bytes) -> Failure:
+    return msgspec.msgpack.decode(data, type=Failure)
