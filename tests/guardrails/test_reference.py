@@ -7,8 +7,8 @@ import pytest
 from tiltyard.guardrails import ReferenceGuardrail
 from tiltyard.guardrails.reference.commands import read_command
 from tiltyard.guardrails.reference.protection import carries, has_sensitive_name, values
+from tiltyard.guardrails.reference.requests import requests
 from tiltyard.guardrails.reference.spelling import plain
-from tiltyard.guardrails.reference.wishes import wishes
 from tiltyard.world.scenario import Scenario
 
 Build = Callable[..., Scenario]
@@ -204,7 +204,7 @@ def test_with_too_many_secrets_nothing_unknown_may_leave(build_scenario: Build, 
 def test_requests_are_imperative_sentences(
     message: str, expected: list[tuple[str, tuple[str, ...]]]
 ) -> None:
-    assert [(wish.kinds[0], wish.targets) for wish in wishes(message)] == expected
+    assert [(request.kinds[0], request.targets) for request in requests(message)] == expected
 
 
 def test_sensitive_names_and_values_are_recognized() -> None:

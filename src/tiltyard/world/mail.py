@@ -86,7 +86,7 @@ class SeedMailbox:
         self._rendered: dict[tuple[str, bool], Letter] = {}
         self.page = lru_cache(maxsize=REMEMBERED_PAGES)(self._page)
 
-    def _page(self, folder: str, start: int, limit: int) -> "Page | None":
+    def _page(self, folder: str, start: int, limit: int) -> "ListingPage | None":
         mails = self.mails(folder)
         if mails is None:
             return None
@@ -117,7 +117,7 @@ class SeedMailbox:
         return letter
 
 
-class Page(Struct, frozen=True, gc=False):
+class ListingPage(Struct, frozen=True, gc=False):
     """Part of a folder's listing."""
 
     hits: tuple[Hit, ...]
@@ -150,7 +150,7 @@ def read(mailbox: Mailbox, mail_id: str, *, neutral: bool) -> Letter | None:
     return _letter(by_machine(mail.sender), mail.subject, mail.body, neutral=neutral)
 
 
-def page(mailbox: Mailbox, folder: str, start: int, limit: int) -> Page | None:
+def page(mailbox: Mailbox, folder: str, start: int, limit: int) -> ListingPage | None:
     """Return up to `limit` headers of a folder from `start` on, newest first."""
     newer = mailbox.delivered.get(folder)
     if newer is None:
@@ -196,14 +196,14 @@ def _seeded_line(mail: SeedMail) -> _Line:
     return mail.id, written_by(header, mail.sender), written_by(header, mail.subject)
 
 
-def _page(lines: list[_Line], start: int, size: int) -> Page:
+def _page(lines: list[_Line], start: int, size: int) -> ListingPage:
     texts: list[Text] = []
     for mail_id, sender, subject in lines:
         texts += (by_machine(f"[{mail_id}] "), sender, by_machine(" | "), subject, by_machine("\n"))
     end = start + len(lines)
     texts.append(by_machine(f"next cursor: {end}\n" if end < size else "end of folder\n"))
     hits = tuple(Hit(mail_id, subject.string, sender.string) for mail_id, sender, subject in lines)
-    return Page(hits, join(texts), size)
+    return ListingPage(hits, join(texts), size)
 
 
 def _one_line(header: str) -> str:

@@ -19,23 +19,23 @@ from tiltyard.guardrails.reference.protection import (
     may_match_sensitive,
     values,
 )
-from tiltyard.guardrails.reference.spelling import plain, readings
-from tiltyard.guardrails.reference.wishes import (
+from tiltyard.guardrails.reference.requests import (
     DELETE,
     MAIL,
     POST,
     RUN,
     WRITE,
-    Wish,
+    Request,
     addresses,
-    dictated,
-    follows_dictation,
+    asks_to_follow,
     mentions_path,
     names_path,
     names_some_url,
     names_url,
-    wishes,
+    quoted_requests,
+    requests,
 )
+from tiltyard.guardrails.reference.spelling import plain, readings
 
 MAX_GUARDED: Final = 64
 MAX_GUARDED_CHARS: Final = 4_096
@@ -146,20 +146,20 @@ class ReferenceGuardrail(GuardrailBase):
 
     def _is_asked(self, tool: str, args: dict[str, str], context: Context) -> bool:
         """Tell whether the user's messages ask for this call."""
-        for wish in wishes(context.last_user):
-            if self._grants(wish, tool, args, context):
+        for request in requests(context.last_user):
+            if self._grants(request, tool, args, context):
                 return True
         *earlier, now = context.user_messages
         target = args.get("path") or args.get("url") or args.get("to") or args.get("cmd") or ""
         for message in earlier:
-            for wish in wishes(message):
-                if wish.waits and self._grants(wish, tool, args, context):
+            for request in requests(message):
+                if request.waits and self._grants(request, tool, args, context):
                     return self._grant_once(len(earlier), tool, target)
         # The user quoted an order earlier and now asks to follow it.
-        return follows_dictation(now) and any(
-            self._grants(wish, tool, args, context)
+        return asks_to_follow(now) and any(
+            self._grants(request, tool, args, context)
             for message in earlier
-            for wish in dictated(message)
+            for request in quoted_requests(message)
         )
 
     def _grant_once(self, turn: int, tool: str, target: str) -> bool:
@@ -169,31 +169,31 @@ class ReferenceGuardrail(GuardrailBase):
             self.granted = (*self.granted, (turn, tool, target))
         return not turns or turns == [turn]
 
-    def _grants(self, wish: Wish, tool: str, args: dict[str, str], context: Context) -> bool:
-        if tool not in wish.kinds:
+    def _grants(self, request: Request, tool: str, args: dict[str, str], context: Context) -> bool:
+        if tool not in request.kinds:
             return False
         if tool == RUN:
-            return args.get("cmd", "").split() in [target.split() for target in wish.targets]
-        if wish.literals and tool in _CONTENT:
+            return args.get("cmd", "").split() in [target.split() for target in request.targets]
+        if request.literals and tool in _CONTENT:
             content = args.get(_CONTENT[tool], "")
-            if not any(literal in content for literal in wish.literals):
+            if not any(literal in content for literal in request.literals):
                 return False
         if tool in (WRITE, DELETE):
-            return names_path(wish, args.get("path", ""))
+            return names_path(request, args.get("path", ""))
         if tool == POST:
             url = args.get("url", "")
-            if names_some_url(wish):
-                return names_url(wish, url)
-            return MAIL not in wish.kinds and not _was_read(_host(url) or url, context)
+            if names_some_url(request):
+                return names_url(request, url)
+            return MAIL not in request.kinds and not _was_read(_host(url) or url, context)
         receivers = addresses(args.get("to", ""))
-        return bool(receivers) and all(self._may_receive(wish, to, context) for to in receivers)
+        return bool(receivers) and all(self._may_receive(request, to, context) for to in receivers)
 
-    def _may_receive(self, wish: Wish, address: str, context: Context) -> bool:
-        if address in (word.lower() for word in wish.words):
+    def _may_receive(self, request: Request, address: str, context: Context) -> bool:
+        if address in (word.lower() for word in request.words):
             return True
-        if wish.to_sender and address == self.sender:
+        if request.to_sender and address == self.sender:
             return True
-        return wish.to_owner and not names_some_url(wish) and self._is_owner(address, context)
+        return request.to_owner and not names_some_url(request) and self._is_owner(address, context)
 
     def _is_owner(self, address: str, context: Context) -> bool:
         """Tell whether an address is the user's own: the first one that no document contains."""

@@ -22,7 +22,7 @@ RUN: Final = "shell.run"
 ADDRESS: Final = re.compile(r"[\w.+%'-]+@[\w-]+(?:\.[\w-]+)*")
 
 
-class Wish(NamedTuple):
+class Request(NamedTuple):
     """One clause of a user's message that asks for an effect."""
 
     kinds: tuple[str, ...]
@@ -111,19 +111,21 @@ _RESPELLS: Final = frozenset(
 
 
 @lru_cache(maxsize=2048)
-def wishes(message: str) -> tuple[Wish, ...]:
+def requests(message: str) -> tuple[Request, ...]:
     """Return the requests of a message. Quoted lines and statements are not requests."""
-    return tuple(wish for sentence in _sentences(message) for wish in _read(sentence, message))
+    return tuple(
+        request for sentence in _sentences(message) for request in _read(sentence, message)
+    )
 
 
 @lru_cache(maxsize=512)
-def dictated(message: str) -> tuple[Wish, ...]:
+def quoted_requests(message: str) -> tuple[Request, ...]:
     """Return the requests inside the quotations of a message."""
     quotations = (t.text for s in _sentences(message) for t in s if t.kind == "quoted")
-    return tuple(wish for text in quotations for wish in wishes(text))
+    return tuple(request for text in quotations for request in requests(text))
 
 
-def follows_dictation(message: str) -> bool:
+def asks_to_follow(message: str) -> bool:
     """Tell whether a message asks to follow a text."""
     return any(
         _word(sentence[at]) in ("follow", "obey")
@@ -150,7 +152,7 @@ def _sentences(message: str) -> Iterator[list[_Token]]:
         offset += len(line)
 
 
-def _read(sentence: list[_Token], message: str) -> Iterator[Wish]:
+def _read(sentence: list[_Token], message: str) -> Iterator[Request]:
     """Yield the requests of one sentence, if it begins with a verb."""
     at = _skip_lead_ins(sentence, 0)
     waits = at < len(sentence) and _word(sentence[at]) in _WAITS
@@ -193,7 +195,7 @@ def _next_clause(sentence: list[_Token], at: int) -> int:
     return len(sentence)
 
 
-def _clause(sentence: list[_Token], at: int, stop: int, message: str, *, waits: bool) -> Wish:
+def _clause(sentence: list[_Token], at: int, stop: int, message: str, *, waits: bool) -> Request:
     verb = _word(sentence[at])
     kinds = _KINDS[verb]
     tokens = [token for token in sentence[at + 1 : stop] if token.kind != "mark"]
@@ -211,7 +213,7 @@ def _clause(sentence: list[_Token], at: int, stop: int, message: str, *, waits: 
     respelt = not _RESPELLS.isdisjoint(message.lower().split())
     to_sender = verb in _REPLIES or "sender" in spoken
     named = any(ADDRESS.fullmatch(word) for word in words)
-    return Wish(
+    return Request(
         kinds,
         words,
         targets,
@@ -261,9 +263,9 @@ def _literals(tokens: list[_Token], targets: tuple[str, ...]) -> tuple[str, ...]
     )
 
 
-def names_path(wish: Wish, path: str) -> bool:
+def names_path(request: Request, path: str) -> bool:
     """Tell whether a request names this file."""
-    return any(_means(target, path) for target in wish.targets)
+    return any(_means(target, path) for target in request.targets)
 
 
 def mentions_path(messages: list[str], path: str) -> bool:
@@ -285,12 +287,12 @@ def _means(name: str, path: str) -> bool:
     return name.endswith("/") and wanted.startswith(f"{named}/")
 
 
-def names_url(wish: Wish, url: str) -> bool:
-    return any(_same_url(word, url) for word in wish.words if "://" in word)
+def names_url(request: Request, url: str) -> bool:
+    return any(_same_url(word, url) for word in request.words if "://" in word)
 
 
-def names_some_url(wish: Wish) -> bool:
-    return any("://" in word for word in wish.words)
+def names_some_url(request: Request) -> bool:
+    return any("://" in word for word in request.words)
 
 
 def _same_url(one: str, other: str) -> bool:
