@@ -514,4 +514,4 @@ def test_a_failed_match_cannot_be_replayed(play: Play, refusal: Refusal) -> None
         server.dies_at = 5
         run, _ = run_of(play(server), code=1)
     for name in ("replay-match", "verify"):
-        assert "was broken off" in refusal(name, run)
+        assert "the agent failed in this match" in refusal(name, run)
