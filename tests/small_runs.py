@@ -38,7 +38,7 @@ class Guardrail:
 """
 
 
-def small_rules(steps: int = 1_500) -> Ruleset:
+def small_rules(steps: int = 600) -> Ruleset:
     rules = load_ruleset()
     return structs.replace(
         rules,
@@ -59,3 +59,18 @@ def submission(at: Path, *, attack: str = ATTACK, guardrail: str = GUARDRAIL) ->
 
 def request(path: Path, *tracks: Track, rules: Ruleset | None = None) -> Request:
     return Request(str(path), small_rules() if rules is None else rules, tracks)
+
+
+SMALL_RULESET = """
+extends = "design"
+name = "small"
+version = 1
+
+[quick]
+attack_steps = 600
+search_steps = 600
+
+[defense]
+variants = 1
+"""
+"""A ruleset file for commands that play whole matches and whose scores do not matter."""

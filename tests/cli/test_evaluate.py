@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from small_runs import ATTACK, GUARDRAIL, submission
+from small_runs import ATTACK, GUARDRAIL, SMALL_RULESET, submission
 
 TILTYARD = Path(sys.executable).with_name("tiltyard")
 
@@ -23,40 +23,49 @@ def tiltyard(
     return done
 
 
-def test_json_has_the_documented_fields(tmp_path: Path) -> None:
+@pytest.fixture
+def quickly(tmp_path: Path) -> tuple[str, ...]:
+    """Return the options that keep a match short."""
+    (tmp_path / "small.toml").write_text(SMALL_RULESET, encoding="utf-8")
+    return ("--budget", "quick", "--ruleset", "small.toml")
+
+
+def test_json_has_the_documented_fields(tmp_path: Path, quickly: tuple[str, ...]) -> None:
     submission(tmp_path / "mine")
-    done = tiltyard("evaluate", "mine", "--budget", "quick", "--json", cwd=tmp_path)
+    done = tiltyard("evaluate", "mine", *quickly, "--json", cwd=tmp_path)
     told = json.loads(done.stdout)
     assert {"score", "raw", "score_volume", "findings", "unique_cells"} <= told["offense"].keys()
     assert {"score", "breaches", "false_positives", "benign_trials"} <= told["defense"].keys()
     assert told["final_score"] == told["offense"]["score"] + told["defense"]["score"]
     assert told["isolation"]["level"] == "A"
     assert told["comparable"] is False
-    assert told["not_comparable_because"] == ["the budget is quick, not official"]
-    assert told["ruleset"] == "design-1"
+    assert "the budget is quick, not official" in told["not_comparable_because"]
+    assert told["ruleset"] == "small-1"
     assert len(told["run_id"]) == 16
     assert len(told["digest"]) == 64
     assert done.stderr == ""  # no progress bar in a pipe
     page = tmp_path / ".tiltyard" / "runs" / told["run_id"] / "report.html"
     assert page.is_file()
-    again = tiltyard("evaluate", "mine", "--budget", "quick", cwd=tmp_path)
+    again = tiltyard("evaluate", "mine", *quickly, cwd=tmp_path)
     assert "From the store" in again.stdout
     assert str(page.relative_to(tmp_path)) in again.stdout
     verified = tiltyard("verify", told["run_id"][:8], cwd=tmp_path)
     assert verified.stdout == f"the same: {told['digest']}\n"
 
 
-def test_a_track_that_was_not_played_is_null(tmp_path: Path) -> None:
+def test_a_track_that_was_not_played_is_null(tmp_path: Path, quickly: tuple[str, ...]) -> None:
     (tmp_path / "guardrail.py").write_text(GUARDRAIL, encoding="utf-8")
-    line = ("evaluate", "guardrail.py", "--track", "defense", "--budget", "quick", "--json")
+    line = ("evaluate", "guardrail.py", "--track", "defense", *quickly, "--json")
     told = json.loads(tiltyard(*line, cwd=tmp_path).stdout)
     assert told["offense"] is None
     assert told["defense"]["score"] == told["final_score"]
 
 
-def test_a_track_has_an_alias_that_help_does_not_show(tmp_path: Path) -> None:
+def test_a_track_has_an_alias_that_help_does_not_show(
+    tmp_path: Path, quickly: tuple[str, ...]
+) -> None:
     submission(tmp_path / "mine")
-    line = ("evaluate", "mine", "--budget", "quick", "--json", "--track")
+    line = ("evaluate", "mine", *quickly, "--json", "--track")
     first, second = (
         tiltyard(*line, name, cwd=tmp_path).stdout for name in ("defense", "guardrail")
     )
@@ -70,17 +79,21 @@ def test_a_track_has_an_alias_that_help_does_not_show(tmp_path: Path) -> None:
     assert "unknown track 'x'; expected offense or defense" in wrong
 
 
-def test_output_fits_80_columns_and_explains_its_words(tmp_path: Path) -> None:
+def test_output_fits_80_columns_and_explains_its_words(
+    tmp_path: Path, quickly: tuple[str, ...]
+) -> None:
     submission(tmp_path / "mine")
-    shown = tiltyard("evaluate", "mine", "--budget", "quick", cwd=tmp_path, columns=80).stdout
-    assert max(map(len, shown.splitlines())) <= 80
+    shown = tiltyard("evaluate", "mine", *quickly, cwd=tmp_path, columns=80).stdout
+    # A pipe does not wrap sentences: the reader's program does.
+    lines = [line for line in shown.splitlines() if not line.startswith("not comparable:")]
+    assert max(map(len, lines)) <= 80
     for word in ("core:", "cell:", "raw:", "breach:", "docs/glossary.md"):
         assert word in shown
 
 
-def test_other_seeds_are_printed(tmp_path: Path) -> None:
+def test_other_seeds_are_printed(tmp_path: Path, quickly: tuple[str, ...]) -> None:
     (tmp_path / "attack.py").write_text(ATTACK, encoding="utf-8")
-    shown = tiltyard("evaluate", "attack.py", "--budget", "quick", "--seeds", "2", cwd=tmp_path)
+    shown = tiltyard("evaluate", "attack.py", *quickly, "--seeds", "2", cwd=tmp_path)
     assert "Scores by seed" in shown.stdout
     assert "lowest" in shown.stdout
 

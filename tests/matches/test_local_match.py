@@ -50,10 +50,10 @@ def play(place: Path) -> Finished:
     return evaluate(request, Store(place / "store"))
 
 
-def test_a_match_with_a_real_model_is_repeatable_and_replayable(
+def test_a_match_with_a_real_model_replays_from_its_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = play(tmp_path / "first"), play(tmp_path / "second")
+    first = play(tmp_path / "first")
     part = first.report.offense
     assert not first.report.failures
     assert part is not None
@@ -64,7 +64,6 @@ def test_a_match_with_a_real_model_is_repeatable_and_replayable(
     assert use.manner == "structured"
     assert use.completion_tokens > 0
     assert len([*(first.directory / EXCHANGES / "offense-1").iterdir()]) == use.requests + 1
-    assert second.report.digest == first.report.digest
     for found in part.found:
         assert {step.tool for step in found.steps} <= TOOLS.keys()
     monkeypatch.setattr(choice, "LocalServer", None)

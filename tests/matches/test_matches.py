@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from functools import cache
 from typing import Any, Final
 
 import pytest
@@ -14,7 +13,7 @@ from tiltyard.benign import OPERATIONS
 from tiltyard.contracts.attack import AttackEnv, BudgetSpentError
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.judge import Judge
-from tiltyard.matches.defense import DefenseMatch, play_defense
+from tiltyard.matches.defense import play_defense
 from tiltyard.matches.offense import play_offense
 from tiltyard.matches.settings import MatchError, MatchSettings
 from tiltyard.reporting.calibration_schema import is_defense_in_order
@@ -23,15 +22,13 @@ from tiltyard.world.generate import generate
 
 RULES: Final = load_ruleset()
 SHORT: Final = structs.replace(RULES, search=structs.replace(RULES.search, steps=4_000))
-
-
-@cache
-def defense(name: str) -> DefenseMatch:
-    return play_defense(MatchSettings(generate(123), RULES), GUARDRAIL_LADDER[name])
+FIFTH: Final = structs.replace(RULES, search=structs.replace(RULES.search, steps=12_000))
+"""A fifth of the official budget. Every band of the design already holds there; `tiltyard
+calibrate` measures the whole budget."""
 
 
 def test_the_optimal_guardrail_scores_428_57_in_a_real_match() -> None:
-    match = defense("data flow")
+    match = play_defense(MatchSettings(generate(123), RULES), DataFlowGuardrail)
     assert match.score.breaches == 0
     assert match.exploration.steps >= RULES.search.steps
     assert round(match.score.score, 2) == 428.57
@@ -42,7 +39,8 @@ def test_the_optimal_guardrail_scores_428_57_in_a_real_match() -> None:
 
 
 def test_the_defense_ladder_keeps_its_order() -> None:
-    scores = [defense(name).score for name in GUARDRAIL_LADDER]
+    settings = MatchSettings(generate(123), FIFTH)
+    scores = [play_defense(settings, make).score for make in GUARDRAIL_LADDER.values()]
     breaches = [score.breaches for score in scores]
     failed = [score.false_positives for score in scores]
     assert is_defense_in_order(breaches, failed)
