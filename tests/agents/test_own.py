@@ -10,9 +10,17 @@ import pytest
 from tiltyard import Answer, SandboxEnv, ToolCall
 from tiltyard.agents.choice import AgentChoice, AgentChoiceError, hire
 from tiltyard.agents.model.record import Record
-from tiltyard.agents.own import MAX_ANSWER_CHARS, OwnAgent, OwnAgentError, is_own, open_own
+from tiltyard.agents.own import (
+    MAX_ANSWER_CHARS,
+    MAX_CALL_CHARS,
+    OwnAgent,
+    OwnAgentError,
+    is_own,
+    open_own,
+)
 from tiltyard.contracts.agent import NO_TRAITS, AgentGoneError, AgentTraits, View
-from tiltyard.world.results import FROM_USER
+from tiltyard.contracts.trace import Trace
+from tiltyard.world.results import FROM_USER, Other
 from tiltyard.world.text import USER, by_user
 
 AGENT = """
@@ -123,6 +131,19 @@ def test_an_installed_module_comes_before_one_in_the_current_directory(write: Wr
             r"own:A\(\) raised OSError: no disk \(.*own.py, line 3\)",
         ),
         ("class A:\n def __init__(self, x): pass", "own:A", r"own:A\(\) raised TypeError: "),
+        ("raise GeneratorExit", "own:A", "importing own raised GeneratorExit"),
+        (
+            "class A:\n def __init__(self):\n  raise BaseException",
+            "own:A",
+            r"own:A\(\) raised BaseException",
+        ),
+        (
+            "class A:\n @property\n def begin(self):\n  raise OSError",
+            "own:A",
+            r"own:A\(\) raised OSError",
+        ),
+        ("def __getattr__(name):\n 1 / 0", "own:A", r"own:A\(\) raised ZeroDivisionError"),
+        ("raise ValueError('\\ud800\\x1b')", "own:A", r".* ValueError: \\ud800\\x1b \("),
         ("class A: pass", "own:A", r"own:A\(\) is not an agent: it has no method begin\(self\)"),
         (
             "class A:\n def begin(self): pass",
@@ -165,6 +186,28 @@ class Scripted:
         return self._returned
 
 
+class Word(str):
+    """A string whose own methods fail."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        raise OSError("no word")
+
+    def encode(self, *_: object) -> bytes:
+        raise OSError("no word")
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise OSError("no word")
+
+
+class Unreadable(dict[str, Any]):
+    def items(self) -> Any:
+        raise OSError("no items")
+
+
 def play(returned: Any) -> SandboxEnv:
     env = SandboxEnv(agent=OwnAgent("own:A", Scripted(returned)))
     env.interact("hello")
@@ -197,6 +240,9 @@ def test_a_wrong_answer_ends_the_match(returned: Any) -> None:
         (KeyError(), "KeyError"),
         (SystemExit(0), "SystemExit: 0"),
         (RecursionError("deep"), "RecursionError: deep"),
+        (GeneratorExit(), "GeneratorExit"),
+        (ValueError("\ud800 \x1b[31m \u202e"), r"ValueError: \\ud800 \\x1b\[31m \\u202e \("),
+        (UnspeakableError(), r"UnspeakableError \("),
     ],
 )
 def test_what_the_agent_raises_ends_the_match(error: BaseException, said: str) -> None:
@@ -229,6 +275,59 @@ def test_claims_about_causes_are_dropped() -> None:
     assert not isinstance(path, str | int | None)
     assert event.call.plain_args() == {"path": "readme.txt"}
     assert USER not in path.origins()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("argument", "plain"),
+    [
+        (Other("\ud800"), "?"),
+        (Other(object()), "null"),  # type: ignore[arg-type]
+        (Word("readme.txt\ud800"), "readme.txt?"),
+        ([[float("nan")], {"\ud800": 1}], "null"),
+        (2**60, f"{2**60}"),
+        (True, "true"),
+    ],
+    ids=["surrogate", "object", "subclass", "nested", "number", "bool"],
+)
+def test_any_argument_becomes_one_that_a_trace_can_hold(argument: Any, plain: str) -> None:
+    trace = play((ToolCall(Word("fs.read"), {Word("path"): argument}), None)).trace
+    assert Trace.from_json(trace.to_json()) == trace
+    (event,) = trace.events
+    assert event.call.plain_args() == {"path": plain}
+    assert type(event.call.tool) is str
+
+
+def test_what_the_values_of_a_call_raise_ends_the_match() -> None:
+    with pytest.raises(AgentGoneError, match="the agent own:A raised OSError: no items"):
+        play((ToolCall("fs.read", Unreadable(path="readme.txt")), None))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ToolCall("x" * (MAX_CALL_CHARS + 1), {}),
+        ToolCall("fs.write", {"path": "a", "content": "x" * MAX_CALL_CHARS}),  # type: ignore[dict-item]
+        ToolCall("fs.write", {"x" * MAX_CALL_CHARS: None}),
+    ],
+)
+def test_a_call_that_fits_into_no_frame_ends_the_match(call: ToolCall) -> None:
+    """A jailed guardrail or attack would be blamed for a frame that is too large."""
+    with pytest.raises(AgentGoneError, match="the agent own:A returned a call of 100,0"):
+        play((call, None))
+
+
+def test_an_agent_that_changes_its_view_does_not_change_the_trace() -> None:
+    class Editing(Scripted):
+        def next_action(self, view: View) -> Any:
+            if view.last is None:
+                return ToolCall("fs.read", {"path": by_user("readme.txt")}), None
+            view.last.call.args["path"] = by_user("other.txt")
+            view.turn.events.clear()
+            return Answer("Done."), None
+
+    env = SandboxEnv(agent=OwnAgent("own:A", Editing(None)))
+    env.interact("hello")
+    assert [event.call.plain_args() for event in env.trace.events] == [{"path": "readme.txt"}]
 
 
 def test_declared_traits_are_ignored(write: Write) -> None:

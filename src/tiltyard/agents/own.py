@@ -12,12 +12,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from tiltyard.contracts.agent import NO_TRAITS, AgentGoneError, View
-from tiltyard.contracts.trace import Answer
+from msgspec import structs
+
+from tiltyard.contracts.agent import NO_TRAITS, AgentGoneError, View, valid_text, without_claims
+from tiltyard.contracts.trace import Answer, Event, OpenTurn
+from tiltyard.foundation.printable import printable
 from tiltyard.world.results import ToolCall
-from tiltyard.world.text import has_lone_surrogate
 
 MAX_ANSWER_CHARS: Final = 20_000
+MAX_CALL_CHARS: Final = 100_000
+"""More than any tool accepts, and little enough for one frame to a jailed guardrail."""
 MAX_ERROR_CHARS: Final = 500
 _NAME: Final = re.compile(r"(?!\d)\w+(?:\.(?!\d)\w+)*:(?!\d)\w+(?:\.(?!\d)\w+)*", re.ASCII)
 _METHODS: Final = (("begin", "begin(self)"), ("next_action", "next_action(self, view)"))
@@ -50,16 +54,20 @@ class OwnAgent:
         return self._call(self._agent.begin)
 
     def next_action(self, view: View) -> tuple[ToolCall | Answer, Any]:
-        returned = self._call(self._agent.next_action, view)
-        match returned:
-            case (ToolCall(tool=str(tool), args=dict() as args), memory):
-                return ToolCall(tool, dict(args)), memory
-            case (Answer(text=str(text)), memory):
-                return Answer(_clean(text)), memory
-        raise AgentGoneError(
-            f"next_action of the agent {self.name} returned {_described(returned)}; expected a "
-            "tuple of a ToolCall(tool: str, args: dict) or an Answer(text: str), and the memory"
-        )
+        returned = self._call(self._agent.next_action, _copied(view))
+        # Inside `_call`, because the values may be of the user's own classes.
+        action = self._call(_checked, returned)
+        if action is None:
+            raise AgentGoneError(
+                f"next_action of the agent {self.name} returned {_described(returned)}; expected a "
+                "tuple of a ToolCall(tool: str, args: dict) or an Answer(text: str), and the memory"
+            )
+        if isinstance(action[0], ToolCall) and _size(action[0]) > MAX_CALL_CHARS:
+            raise AgentGoneError(
+                f"next_action of the agent {self.name} returned a call of {_size(action[0]):,} "
+                f"characters; the limit is {MAX_CALL_CHARS:,}"
+            )
+        return action
 
     def _call(self, method: Callable[..., _Returned], *args: object) -> _Returned:
         try:
@@ -76,25 +84,32 @@ def open_own(name: str) -> OwnAgent:
     The current directory is importable, behind everything that is installed.
     """
     module_name, _, path = name.partition(":")
-    found: Any = _imported(module_name)
-    where = f"{module_name} ({found.__file__})" if getattr(found, "__file__", "") else module_name
+    module = _imported(module_name)
+    try:
+        return OwnAgent(name, _made(module, module_name, path))
+    except (KeyboardInterrupt, OwnAgentError):
+        raise
+    except BaseException as error:  # noqa: BLE001 - attributes and constructor are the user's code
+        raise OwnAgentError(f"{name}() raised {_raised(error)}") from None
+
+
+def _made(module: Any, module_name: str, path: str) -> Any:
+    where = f"{module_name} ({module.__file__})" if getattr(module, "__file__", "") else module_name
+    name, found = f"{module_name}:{path}", module
     for attribute in path.split("."):
         if not hasattr(found, attribute):
             raise OwnAgentError(f"the module {where} has no {path}")
         found = getattr(found, attribute)
     if not callable(found):
         raise OwnAgentError(f"{name} is {_described(found)}, not a class or a function")
-    try:
-        agent = found()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the constructor is the user's code
-        raise OwnAgentError(f"{name}() raised {_raised(error)}") from None
+    agent = found()
     for method, signature in _METHODS:
         if not callable(getattr(agent, method, None)):
             raise OwnAgentError(
                 f"{name}() is not an agent: it has no method {signature}. An agent has "
                 f"{' and '.join(each for _, each in _METHODS)}"
             )
-    return OwnAgent(name, agent)
+    return agent
 
 
 def _imported(module: str) -> Any:
@@ -110,18 +125,23 @@ def _imported(module: str) -> Any:
         raise OwnAgentError(
             f"there is no module {error.name}, neither in {here} nor among the installed packages"
         ) from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the module is the user's code
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the module is the user's code
         raise OwnAgentError(f"importing {module} raised {_raised(error)}") from None
 
 
 def _raised(error: BaseException) -> str:
     """Return an exception in one line: what it says, and the line of the user's file."""
-    said = " ".join(str(error).split())[:MAX_ERROR_CHARS]
+    try:
+        said = " ".join(str(error).split())[:MAX_ERROR_CHARS]
+    except Exception:  # noqa: BLE001 - `__str__` may be the user's code too
+        said = ""
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not frame.filename.startswith(_NOT_THEIRS)]
     own = [frame for frame in outside if frame.filename == outside[0].filename]
     where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
-    return f"{type(error).__name__}{': ' if said else ''}{said}{where}"
+    return printable(f"{type(error).__name__}{': ' if said else ''}{said}{where}")
 
 
 _NOT_THEIRS: Final = (
@@ -140,6 +160,30 @@ def _described(value: object) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def _clean(text: str) -> str:
-    clean = text.encode("utf-8", "replace").decode() if has_lone_surrogate(text) else text
-    return clean[:MAX_ANSWER_CHARS]
+def _copied(view: View) -> View:
+    """Return the view with the current turn's calls copied, so the agent can change them."""
+    turn = view.turn
+    events = [_copied_event(event) for event in turn.events]
+    last = None if view.last is None else events[-1]
+    copied = OpenTurn(turn.before, turn.message, events)
+    return View(view.message, last, view.memory, copied, view.owner)
+
+
+def _copied_event(event: Event) -> Event:
+    call = event.call
+    return structs.replace(event, call=structs.replace(call, args=dict(call.args)))
+
+
+def _checked(returned: object) -> tuple[ToolCall | Answer, Any] | None:
+    """Return the action without claims, and the memory; None if it is no action."""
+    match returned:
+        case (ToolCall(tool=str(), args=dict()) as call, memory):
+            return without_claims(call), memory
+        case (Answer(text=str(text)), memory):
+            return Answer(valid_text(text)[:MAX_ANSWER_CHARS]), memory
+    return None
+
+
+def _size(call: ToolCall) -> int:
+    args = call.plain_args()
+    return len(call.tool) + sum(len(name) + len(str(value)) for name, value in args.items())

@@ -6,13 +6,14 @@ snapshot of an episode is a snapshot of its agent too.
 
 from typing import Any, Final, Protocol, cast
 
+import msgspec
 from msgspec import Struct
 
 from tiltyard.contracts.purse import Purse
 from tiltyard.contracts.trace import Answer, Event, OpenTurn, Trace
 from tiltyard.rulesets.ruleset import ModelRules
-from tiltyard.world.results import ToolCall
-from tiltyard.world.text import Text
+from tiltyard.world.results import Argument, Other, ToolCall
+from tiltyard.world.text import Text, by_machine
 
 
 class View(Struct, frozen=True, gc=False):
@@ -152,3 +153,37 @@ def within(agent: Agent, *names: str) -> Agent:
     """Scope a metered agent: replies from other scopes are not reused. Others have no scope."""
     metered = as_metered(agent)
     return agent if metered is None else metered.within(*names)
+
+
+def without_claims(call: ToolCall) -> ToolCall:
+    """Return the call without causes and authors: the judge infers them for this agent.
+
+    The result contains valid Unicode and exact types, whatever the agent put into its call.
+    """
+    args = {valid_text(name): _argument(value) for name, value in call.args.items()}
+    return ToolCall(valid_text(call.tool), args)
+
+
+def valid_text(value: object) -> str:
+    """Return a value as a plain `str` of valid Unicode."""
+    string = value if isinstance(value, str) else str(value)
+    # Not `string.encode`, which a subclass can override.
+    return str.encode(string, "utf-8", "replace").decode()
+
+
+def _argument(value: object) -> Argument:
+    if value is None:
+        return value
+    if isinstance(value, Other):
+        json: object = value.json  # Not checked: the agent may have put anything there.
+        return Other(valid_text(json) if isinstance(json, str) else "null")
+    if isinstance(value, Text):
+        return by_machine(valid_text(value.string))
+    if isinstance(value, str):
+        return by_machine(valid_text(value))
+    if type(value) is int and -(2**53) < value < 2**53:
+        return value
+    try:
+        return Other(msgspec.json.encode(value).decode())
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return Other("null")

@@ -6,19 +6,18 @@ that message. The old episode stays valid, and can be advanced again with anothe
 
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
-from tiltyard.contracts.agent import Agent, View, traits_of
+from tiltyard.contracts.agent import Agent, View, traits_of, without_claims
 from tiltyard.contracts.decision import ALLOWED, Action, Decision, Fault
 from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.contracts.trace import NO_TRACE, Answer, Event, OpenTurn, Trace
 from tiltyard.episode.guardrail_runner import Runner, runner_of
 from tiltyard.episode.redaction import NotARedactionError, redact
 from tiltyard.world import tools
-from tiltyard.world.results import Argument, Other, Outcome, ToolCall, ToolError, failure
+from tiltyard.world.results import Outcome, ToolCall, ToolError, failure
 from tiltyard.world.state import World
-from tiltyard.world.text import SourceKind, Text, by_machine, by_user
+from tiltyard.world.text import SourceKind, by_user
 from tiltyard.world.tools import TOOLS
 
 MAX_CALLS_A_MESSAGE: Final = 24
@@ -64,7 +63,7 @@ def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE
         if isinstance(action, Answer):
             answer = action
             break
-        call = action if believed and action.because is not None else _without_claims(action)
+        call = action if believed and action.because is not None else without_claims(action)
         ran, decision = _permitted(call, runner.decide(call, turn))
         if ran is None:
             outcome, error = _refused(world, call, decision), ""
@@ -100,28 +99,3 @@ def _refused(world: World, call: ToolCall, decision: Decision) -> Outcome:
         error = ToolError.NOT_CONFIRMED
     tool = TOOLS.get(call.tool)
     return Outcome(world, failure(SourceKind.TOOL if tool is None else tool.source, error))
-
-
-def _without_claims(call: ToolCall) -> ToolCall:
-    """Return the call without causes and authors: the judge infers them for this agent."""
-    args = {_clean(name): _argument(value) for name, value in call.args.items()}
-    return ToolCall(_clean(call.tool), args)
-
-
-def _clean(name: object) -> str:
-    return str(name).encode("utf-8", "replace").decode("utf-8")
-
-
-def _argument(value: object) -> Argument:
-    if value is None or isinstance(value, Other):
-        return value
-    if isinstance(value, Text):
-        return by_machine(_clean(value.string))
-    if isinstance(value, str):
-        return by_machine(_clean(value))
-    if type(value) is int and -(2**53) < value < 2**53:
-        return value
-    try:
-        return Other(msgspec.json.encode(value).decode())
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return Other("null")
