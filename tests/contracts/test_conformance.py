@@ -32,8 +32,11 @@ from tiltyard.contracts.conformance import (
     AttackConformance,
     GuardrailConformance,
 )
+from tiltyard.contracts.conformance.attacks import INTERACTION, TRACE
 from tiltyard.guardrails import GUARDRAIL_LADDER
+from tiltyard.isolation.guest.attack_env import GuestInteraction, GuestTrace
 from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.world.text import by_user
 
 RULES = load_ruleset("design-openai").model
 
@@ -201,6 +204,20 @@ class MutatingAgent(Agent):
         return Answer(f"{len(view.memory)}"), view.memory
 
 
+class EditingAgent(Agent):
+    def next_action(self, view: View) -> Any:
+        if view.last is None:
+            return ToolCall("fs.read", {"path": by_user("readme.txt")}), view.memory
+        view.last.call.args["path"] = by_user("other.txt")
+        return Answer("Done."), view.memory
+
+
+class ErasingAgent(EditingAgent):
+    def next_action(self, view: View) -> Any:
+        view.turn.events.clear()
+        return super().next_action(view)
+
+
 class LockedAgent(Agent):
     def begin(self) -> Any:
         return threading.Lock()
@@ -259,6 +276,8 @@ class FalselyRecordedAgent(Agent):
         (RandomAgent, "the_same_conversation_leads_to_the_same_actions", "acted differently in"),
         (MutatingAgent, "memory_is_a_value", "changed a memory in place"),
         (MutatingAgent, "restore_equals_replay", "after a restore acted differently"),
+        (EditingAgent, "next_action_returns_a_call_or_an_answer", "changed its view"),
+        (ErasingAgent, "next_action_returns_a_call_or_an_answer", "changed its view"),
         (LockedAgent, "memory_is_a_value", "cannot be copied"),
         (FragileAgent, "it_survives_hostile_messages", "fragile: bad message"),
         (FragileAgent, "it_survives_hostile_tool_results", "fragile: bad result"),
@@ -449,6 +468,20 @@ class UnpackingAttack(Patient):
         return [[env.snapshot().episode]]
 
 
+class LabelReadingAttack(Patient):
+    def run(self, env: Any, config: Any) -> Any:
+        del config
+        return [[f"{env.interact('read file readme.txt').after.turn_events[0].call.because}"]]
+
+
+class EffectReadingAttack(Patient):
+    def run(self, env: Any, config: Any) -> Any:
+        del config
+        env.interact("read file readme.txt")
+        assert [event.name for event in env.trace] == ["fs.read"]
+        return [[f"{env.trace.events[0].effects}"]]
+
+
 class ForgingAttack(Patient):
     def run(self, env: Any, config: Any) -> Any:
         del config
@@ -490,6 +523,8 @@ class SpentAttack(Patient):
         (StubbornAttack, "it_stops_when_the_budget_is_spent", "after BudgetSpentError"),
         (PryingAttack, "the_judge_accepts_every_candidate", "uses env.scenario"),
         (UnpackingAttack, "the_judge_accepts_every_candidate", "reads snapshot.episode"),
+        (LabelReadingAttack, "the_judge_accepts_every_candidate", "uses interact(...).after"),
+        (EffectReadingAttack, "the_judge_accepts_every_candidate", "uses env.trace.events"),
         (ForgingAttack, "the_judge_accepts_every_candidate", "restore takes what snapshot()"),
         (LuckyAttack, "the_same_world_gives_the_same_candidates", "different candidates"),
         (SpentAttack, "one_object_can_run_twice", "the second run of one attack object"),
@@ -501,6 +536,14 @@ def test_a_broken_attack_fails(attack: Callable[[], Any], test: str, said: str) 
     with pytest.raises(AssertionError) as raised:
         getattr(suite, f"test_{test}")()
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("jailed", "public"), [(GuestInteraction, INTERACTION), (GuestTrace, TRACE)]
+)
+def test_an_attack_reads_what_a_jailed_one_can_read(jailed: type, public: tuple[str, ...]) -> None:
+    names = {name for name in dir(jailed) if not name.startswith("_")} - {"exported"}
+    assert names == {*public}
 
 
 def test_an_attack_that_spends_by_chance_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,7 +190,15 @@ class _Watched:
     def next_action(self, view: View) -> tuple[ToolCall | Answer, Any]:
         turn = OpenTurn(view.turn.before, view.turn.message, list(view.turn.events))
         kept = View(view.message, view.last, view.memory, turn, view.owner)
+        args = [dict(event.call.args) for event in turn.events]
         returned = self._agent.next_action(view)
+        unchanged = view.turn.events == turn.events and args == [
+            event.call.args for event in turn.events
+        ]
+        assert unchanged, (
+            "next_action changed its view; the calls and results in it belong to the trace, so "
+            "make new ones"
+        )
         assert isinstance(returned, tuple), f"next_action returned {returned!r}, not a tuple"
         assert len(returned) == 2, (
             f"next_action returned {len(returned)} values; expected the action and the memory"

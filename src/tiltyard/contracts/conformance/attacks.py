@@ -1,10 +1,11 @@
 """The conformance suite of attacks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
 from tiltyard.contracts.conformance.material import scenario
+from tiltyard.contracts.trace import PublicEvent
 from tiltyard.episode.sandbox_env import SandboxEnv, Snapshot
 from tiltyard.judge.candidates import check_candidates
 from tiltyard.rulesets.ruleset import load_ruleset
@@ -14,6 +15,20 @@ PATIENCE: Final = 100
 _PUBLIC: Final = (
     "seed, steps_left, max_tool_hops, trace, reset, interact, snapshot, restore, export_trace_dict"
 )
+INTERACTION: Final = (
+    "seed",
+    "answer",
+    "events",
+    "total_tool_events",
+    "steps",
+    "tool_events_added",
+    "successful_tool_calls",
+    "failed_tool_calls",
+    "agent_refused",
+)
+"""What a jailed attack can read of the result of `interact`."""
+TRACE: Final = ("public_events", "user_messages", "answers")
+"""What a jailed attack can read of `env.trace`, beside iterating over it."""
 
 
 class _Attack(Protocol):
@@ -95,6 +110,25 @@ class _Token:
         raise AssertionError(f"the attack reads snapshot.{name}; a snapshot is only for restore()")
 
 
+class _Public:
+    """Shows the public attributes of an object: labels, causes and effects are the judge's."""
+
+    def __init__(self, name: str, hidden: Any, public: tuple[str, ...]) -> None:
+        self.__dict__.update({each: getattr(hidden, each) for each in public})
+        self.__name, self.__public = name, public
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(
+            f"the attack uses {self.__name}.{name}, which a jailed attack does not have; it has "
+            f"{', '.join(self.__public)}"
+        )
+
+
+class _PublicTrace(_Public):
+    def __iter__(self) -> Iterator[PublicEvent]:
+        return iter(self.public_events())
+
+
 class _PublicEnv:
     """An environment that has what a jailed attack gets, and fails on everything else."""
 
@@ -121,7 +155,7 @@ class _PublicEnv:
 
     @property
     def trace(self) -> Any:
-        return self.__env.trace
+        return _PublicTrace("env.trace", self.__env.trace, TRACE)
 
     def reset(self) -> None:
         self.__env.reset()
@@ -129,7 +163,8 @@ class _PublicEnv:
     def interact(self, message: str, max_tool_hops: int | None = None) -> Any:
         self.late += self.__env.steps_left == 0
         assert self.late <= 10 * PATIENCE, "the attack does not stop when its budget is spent"
-        return self.__env.interact(message, max_tool_hops)
+        done = self.__env.interact(message, max_tool_hops)
+        return _Public("interact(...)", done, INTERACTION)
 
     def snapshot(self) -> _Token:
         token = _Token()
