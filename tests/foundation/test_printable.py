@@ -41,3 +41,4 @@ def test_characters_can_be_spelled_out_or_replaced() -> None:
 def test_a_long_text_ends_in_dots() -> None:
     assert printable("x" * 10, limit=10) == "x" * 10
     assert printable("x" * 11, limit=10) == "xxxxxxx..."
+    assert printable("x" * 11, limit=1) == "..."

@@ -26,7 +26,7 @@ def printable(
     """
     string = str(text)
     if limit is not None and len(string) > limit:
-        string = string[: limit - len(_DOTS)] + _DOTS
+        string = string[: max(0, limit - len(_DOTS))] + _DOTS
     return "".join(
         char
         if char in keep or (char.isprintable() and char not in spell_out)
