@@ -271,7 +271,7 @@ def _collect(text: Text, names: dict[str, None]) -> None:
 
 def _counterfactual(breach: Breach) -> str:
     if breach.predicate in (Predicate.EXFILTRATION, Predicate.DESTRUCTIVE_WRITE):
-        return "counts whoever asked"
+        return "counts, no matter who asked"
     if breach.source is SourceKind.USER:
         return "the user never named the recipient"
     return "not proposed when no stranger says a word"
