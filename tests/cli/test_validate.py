@@ -139,7 +139,7 @@ def test_a_submission_that_cannot_be_opened_is_refused(tiltyard: Command, tmp_pa
         archive.writestr("../guardrail.py", "class Guardrail: pass")
     for name, words in (
         ("nothing", "nothing does not exist"),
-        ("not.zip", "no zip archive"),
+        ("not.zip", "not a zip archive"),
         ("some.txt", "neither a directory nor a .py or .zip file"),
         ("out.zip", "leads out of the submission"),
     ):

@@ -105,17 +105,17 @@ class Archive:
                 if fields[-1] == last - at:
                     found.append((at, fields))
         if not found:
-            raise self._odd("it is no zip archive, or is cut short, or has bytes after its end")
+            raise self._odd("it is not a zip archive, or it is cut off, or bytes follow its end")
         if len(found) > 1:
-            raise self._odd("it has two ends")
+            raise self._odd("it has two end records")
         end, (_, disk, first_disk, here, count, size, start, _) = found[0]
         zip64 = data[max(end - _ZIP64_LOCATOR_BYTES, 0) :].startswith(_ZIP64_LOCATOR)
         if zip64 or 0xFFFF in (disk, first_disk, here, count) or 0xFFFFFFFF in (size, start):
             raise self._zip64()
         if disk or first_disk or here != count:
-            raise self._odd("it is one of several parts")
+            raise self._odd("it is only one part of a split archive")
         if start + size != end:
-            raise self._odd("its directory is not where it should be, or bytes were added")
+            raise self._odd("its central directory is in the wrong place, or bytes were added")
         return start, end, count
 
     def _entries(self, start: int, end: int, count: int) -> Iterator[_Entry]:
@@ -125,19 +125,19 @@ class Archive:
         at = start
         for _ in range(count):
             if at + _CENTRAL.size > end or self._data[at : at + 4] != b"PK\1\2":
-                raise self._odd("its directory is damaged")
+                raise self._odd("its central directory is damaged")
             fields = _CENTRAL.unpack_from(self._data, at)
             name_at = at + _CENTRAL.size
             extra_at = name_at + fields[10]
             at = extra_at + fields[11] + fields[12]
             if at > end:
-                raise self._odd("its directory is damaged")
+                raise self._odd("its central directory is damaged")
             raw, extra = self._data[name_at:extra_at], self._data[extra_at : at - fields[12]]
             entry = self._entry(fields, raw, extra)
             names.add(entry.path, is_directory=entry.is_directory)
             yield entry
         if at != end:
-            raise self._odd("its directory has more in it than it says")
+            raise self._odd("its central directory has more entries than it declares")
 
     def _entry(self, fields: tuple[Any, ...], raw: bytes, extra: bytes) -> _Entry:
         _, _, needs, flags, method, _, _, crc, packed, size, _, _, _, disk, _, mode, offset = fields
@@ -147,16 +147,16 @@ class Archive:
         if 0xFFFFFFFF in (packed, size, offset) or disk == 0xFFFF:
             raise self._zip64()
         if disk:
-            raise self._odd("it is one of several parts")
+            raise self._odd("it is only one part of a split archive")
         if needs & 0xFF > _NEWEST_FORMAT:
-            raise self._odd(f"{shown} needs a newer program to be read")
+            raise self._odd(f"{shown} needs a newer version of the zip format")
         if flags & _ENCRYPTED:
             raise self._encrypted(shown)
         if flags & ~(_SIZES_FOLLOW | _HARMLESS):
             raise self._odd(f"{shown} is packed in an unusual way (flags {flags:#06x})")
         if method not in (_STORED, _DEFLATED):
             how = _METHODS.get(method, f"method {method}")
-            raise self._odd(f"{shown} is packed with {how}, and only deflate is read")
+            raise self._odd(f"{shown} is packed with {how}; only deflate is allowed")
         is_directory = name.endswith("/")
         self._check_mode(mode, shown, is_directory=is_directory)
         if is_directory and size:
@@ -194,7 +194,7 @@ class Archive:
                 raise self._odd(f"{shown} has two names")
 
     def _check_sizes(self, entries: list[_Entry]) -> None:
-        """Refuse entries that declare too large a size. `_extract` checks that it is true."""
+        """Refuse entries whose declared size is too large. `_extract` checks the declared sizes."""
         total = 0
         for entry in entries:
             total += entry.size
@@ -218,7 +218,7 @@ class Archive:
         packed = self._record(entry, end, shown)
         content = packed if entry.method == _STORED else self._inflate(entry, packed, shown)
         if len(content) != entry.size:
-            raise self._odd(f"{shown} is not as long as it says")
+            raise self._odd(f"{shown} has another length than declared")
         if zlib.crc32(content) != entry.crc:
             raise self._odd(f"{shown} is damaged (its checksum differs)")
         return content
@@ -235,7 +235,7 @@ class Archive:
         content_at = extra_at + extra_size
         content_end = content_at + entry.packed
         if signature != b"PK\3\4":
-            raise self._odd(f"{shown} is not where the directory says")
+            raise self._odd(f"{shown} is not where the central directory says")
         if content_end > end:
             raise overlap
         self._check_extra(data[extra_at:content_at], entry.raw_name, shown)
@@ -245,11 +245,11 @@ class Archive:
         if local != (entry.flags, entry.method, entry.raw_name) or (
             (crc, packed, size) != sizes and not (follows and (crc, packed, size) == (0, 0, 0))
         ):
-            raise self._odd(f"{shown} is described in two ways that differ")
+            raise self._odd(f"{shown} has two headers that contradict each other")
         descriptor = _DESCRIPTOR.pack(*sizes)
         allowed = (descriptor, b"PK\7\x08" + descriptor) if follows else (b"",)
         if data[content_end:end] not in allowed:
-            raise self._odd(f"{shown} is followed by bytes that belong to nothing")
+            raise self._odd(f"{shown} is followed by bytes that belong to no entry")
         return data[content_at:content_end]
 
     def _inflate(self, entry: _Entry, packed: bytes, shown: str) -> bytes:
@@ -260,14 +260,14 @@ class Archive:
         except zlib.error as error:
             raise self._odd(f"{shown} is damaged") from error
         if len(content) > entry.size:
-            raise self._odd(f"{shown} is longer than it says")
+            raise self._odd(f"{shown} is longer than declared")
         if not inflater.eof or inflater.unused_data:
-            raise self._odd(f"{shown} does not end where it says")
+            raise self._odd(f"{shown} does not end at its declared end")
         return content
 
     def _odd(self, what: str) -> SubmissionError:
         return SubmissionError(
-            f"{self._shown}: {what}. Make the archive anew, for example with `zip -r`."
+            f"{self._shown}: {what}. Create the archive again, for example with `zip -r`."
         )
 
     def _zip64(self) -> SubmissionError:

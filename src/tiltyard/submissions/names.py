@@ -81,7 +81,7 @@ class Names:
             prefix = "/".join(parts[:depth])
             self._enter(prefix, is_directory=is_directory or depth < len(parts))
         if path in self._listed:
-            raise SubmissionError(f"{show(path)} is there twice. Leave one of them out.")
+            raise SubmissionError(f"{show(path)} occurs twice. Leave one of them out.")
         self._listed.add(path)
 
     def _enter(self, path: str, *, is_directory: bool) -> None:

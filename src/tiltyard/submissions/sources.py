@@ -51,7 +51,9 @@ def find_classes(files: Mapping[str, bytes], limits: Limits) -> dict[str, Parsed
             raise SubmissionError(f"{show(name)} is compiled. Submit sources only.")
     sources = {name: data for name, data in files.items() if name.endswith(".py")}
     if not sources:
-        raise SubmissionError("There is no Python in the submission. " + _advice(tuple(CLASSES)))
+        raise SubmissionError(
+            "There is no Python file in the submission. " + _advice(tuple(CLASSES))
+        )
     for name, data in sources.items():
         _check_source(data, show(name), limits)
     if sum(map(len, sources.values())) > limits.sources_bytes:
