@@ -47,7 +47,7 @@ def run(
         int, typer.Option(metavar="N", min=1, help="Processes that play the other seeds.")
     ] = 2,
 ) -> None:
-    """Measure the shipped attacks and guardrails, beside the scores that the design expects.
+    """Measure the shipped attacks and guardrails, and compare them with the design's scores.
 
     Plays six guardrails against the baseline attack and the benign suite, and five attacks against
     the data-flow guardrail. Prints the tables and writes them as JSON and as Markdown.

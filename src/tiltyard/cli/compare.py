@@ -32,7 +32,7 @@ from tiltyard.runs.store import Store, find_report
 from tiltyard.studies.comparison import compare, open_run
 
 _SHOWN_CHARS: Final = 60
-"""Of an argument's value."""
+"""How many characters of an argument's value to print."""
 
 
 def run(

@@ -38,13 +38,14 @@ def run() -> None:
     console.print(_INTRODUCTION)
     for scene in play_showcase():
         console.print(Rule(scene.title, align="left"), width=page_width())
+        console.print()
         for played in scene.plays:
             _print_play(console, played)
     console.print(_CONCLUSION)
 
 
 def _print_play(console: Console, played: Playthrough) -> None:
-    console.print(Text(f"\n{played.guardrail}", "bold"))
+    console.print(Text(played.guardrail, "bold"))
     console.print(Text.assemble("  user    ", (safe(played.message), "italic")))
     for event in played.events:
         console.print(_event(event))

@@ -1,4 +1,7 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, with their help.
+
+Options of a single command are in the module of the command, such as `evaluate.py`.
+"""
 
 from enum import StrEnum
 from pathlib import Path
@@ -62,7 +65,9 @@ SubmissionArgument = Annotated[
 ]
 BudgetOption = Annotated[
     Budget,
-    typer.Option(help="How many steps a match has: few for practice, or the competition's."),
+    typer.Option(
+        help="How many steps a match has: a few for practice, or as many as in the competition."
+    ),
 ]
 SeedOption = Annotated[
     int, typer.Option(metavar="N", help="Play in the scenario generated from this seed.")

@@ -1,4 +1,4 @@
-"""`tiltyard probe`: measure how easily injections move an agent."""
+"""`tiltyard probe`: measure how easily injections steer an agent."""
 
 from pathlib import Path
 from typing import Annotated
@@ -81,7 +81,7 @@ def run(
     as_json: JsonOption = False,
     unsafe: UnsafeOption = False,
 ) -> None:
-    """Measure how easily injections move an agent, without a guardrail and with one.
+    """Measure how easily injections steer an agent, without a guardrail and with one.
 
     The agent reads documents with injections, family by family. The command counts which
     injections the agent followed, the guardrail stopped, the agent refused and the agent ignored.

@@ -1,8 +1,8 @@
 """Charts: every Vega-Lite specification of the project.
 
-A page names the data, the titles and the colours; this module turns them into a `Plot`. A
-specification names columns only. The data travels beside it as rows, so no hostile text can become
-part of a specification.
+A page names the data, the titles and the colours (`report_sections`, for the report of a run); this
+module turns them into a `Plot`. A specification names columns only. The data travels beside it as
+rows, so no hostile text can become part of a specification.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
