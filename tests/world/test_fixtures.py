@@ -667,9 +667,11 @@ def test_a_scenario_that_would_not_load_is_not_written(
 def test_an_occupied_directory_is_left_alone(directory: Path, tmp_path: Path) -> None:
     assert "is not empty" in refusal(EMPTY, directory)
     put(directory / "thesis.tex", b"")
-    assert "contains other files than fixtures" in refusal(EMPTY, directory, overwrite=True)
+    assert "contains files that are not fixtures" in refusal(EMPTY, directory, overwrite=True)
     put(tmp_path / "home/thesis.tex", b"")
-    assert "contains other files than fixtures" in refusal(EMPTY, tmp_path / "home", overwrite=True)
+    assert "contains files that are not fixtures" in refusal(
+        EMPTY, tmp_path / "home", overwrite=True
+    )
     assert "not a directory" in refusal(EMPTY, tmp_path / "home/thesis.tex", overwrite=True)
     (tmp_path / "link").symlink_to(directory)
     assert "not a directory" in refusal(EMPTY, tmp_path / "link", overwrite=True)

@@ -46,7 +46,7 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_default(self) -> bool:
-        """True for the agent that every defense match is played with."""
+        """True for the agent of every defense match."""
         return self.name == DETERMINISTIC
 
     @property
@@ -71,7 +71,7 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
         return ModelAgent.traits if self._is_model else NO_TRAITS
 
     def check(self) -> None:
-        """Raise if there is no such agent, or not with these options. Opens nothing."""
+        """Raise if the agent is unknown or does not take these options. Opens nothing."""
         known = self.is_default or self._is_model or self.is_own
         if not known or self.name == OPENAI:
             raise AgentChoiceError(
@@ -104,7 +104,7 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
                 raise AgentChoiceError(str(error)) from None
 
     def check_own(self) -> None:
-        """Raise if the agent is a user's class that cannot be made. Imports and makes it."""
+        """Import a user's own agent class and make an object of it; raise if that fails."""
         if self.is_own:
             _open_own(self.name)
 
@@ -127,7 +127,7 @@ class AgentChoice(Struct, frozen=True, forbid_unknown_fields=True):
 
 @contextmanager
 def hire(choice: AgentChoice, rules: ModelRules | None, record: Record) -> Iterator[Agent]:
-    """Open an agent for one match. A closed record answers for the model: nothing is asked."""
+    """Open an agent for one match. With a closed record, the record answers, not the model."""
     choice.check()
     if choice.is_default:
         yield DeterministicAgent()
@@ -164,7 +164,7 @@ def _hire_model(
         try:
             manner = model.find_manner(purse)
         except OutOfRequestsError as error:
-            raise AgentGoneError(f"{error} before it is known how {name} is asked") from None
+            raise AgentGoneError(f"{error} before Tiltyard knows how to ask {name}") from None
         yield ModelAgent(model, manner, purse=purse)
 
 

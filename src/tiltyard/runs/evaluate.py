@@ -30,7 +30,7 @@ class Finished(Struct, frozen=True):
 
     directory: Path
     report: Report
-    """Of an official run, the competitor's version."""
+    """For an official run, the competitor's version."""
     from_store: bool = False
     """True if the run was played before."""
 
@@ -64,7 +64,7 @@ def evaluate(
 
 
 def check_jail(*, unsafe: bool) -> None:
-    """Raise if this machine has no jail, unless the user does without one."""
+    """Raise if this machine has no jail, unless the user has chosen to play without one."""
     if not unsafe and probe().level is Level.C:
         raise NoJailError("this machine cannot confine the code of a submission")
 

@@ -52,7 +52,7 @@ class Job(Struct, frozen=True):
     submission: Submission
     tracks: tuple[Track, ...]
     ruleset: Ruleset
-    """As it stands in its file. `rules` applies the budget."""
+    """The ruleset without changes; `rules` applies the budget."""
     guardrail_opponent: Opponent
     """The guardrail of the offense match."""
     attack_opponent: Opponent
@@ -107,7 +107,7 @@ class Job(Struct, frozen=True):
         return sha256(msgspec.json.encode(content)).hexdigest()[:RUN_ID_DIGITS]
 
     def departures(self) -> Iterator[str]:
-        """Yield every difference from a competition's match. Any makes the run practice."""
+        """Yield every difference from a competition's match. With any, the run is practice."""
         play = self.ruleset.play
         if self.budget != "official":
             yield f"the budget is {self.budget}, not official"
@@ -164,9 +164,10 @@ def _find_tracks(request: Request, submission: Submission) -> tuple[Track, ...]:
 def _find_opponents(
     request: Request, tracks: tuple[Track, ...], scratch: Path
 ) -> dict[Part, Opponent]:
-    """Return the ruleset's opponents, replaced by the request's wherever that one can play.
+    """Return the ruleset's opponents, with the request's opponent in place of one where it fits.
 
-    An attack opposes only guardrails. It is an error if the request's opponent fits no track.
+    An attack fits only the defense track, a guardrail only the offense track. Raise if the
+    request's opponent fits no track.
     """
     play = request.ruleset.play
     found: dict[Part, Opponent] = {

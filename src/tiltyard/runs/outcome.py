@@ -25,7 +25,7 @@ from tiltyard.runs.job import Game, Job
 
 
 class TrackOutcome(Struct, frozen=True):
-    """What one track came to: a part of the report, or a failure."""
+    """The result of one track: a part of the report, or a failure."""
 
     track: Track
     part: OffensePart | DefensePart | None = None

@@ -62,7 +62,7 @@ class Records(Struct, frozen=True):
 
 
 class Stage(Struct, frozen=True):
-    """A job with everything that its matches need around them."""
+    """A job, and everything else that its matches need."""
 
     job: Job
     games: tuple[Game, ...]

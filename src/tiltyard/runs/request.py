@@ -44,13 +44,14 @@ def read_request(directory: Path) -> Request:
     path = directory / ASKED
     try:
         if path.is_symlink() or path.stat().st_size > MAX_ASKED_BYTES:
-            raise StoreError(f"{path} is not what Tiltyard wrote")
+            raise StoreError(f"{path} was changed since Tiltyard wrote it")
         request = msgspec.json.decode(path.read_bytes(), type=Request)
     except msgspec.ValidationError as error:
-        raise StoreError(f"{path} is not what Tiltyard wrote: {error}") from None
+        raise StoreError(f"{path} was changed since Tiltyard wrote it: {error}") from None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise StoreError(
-            f"{directory} has no {ASKED}: a report is played again from the directory of its run"
+            f"{directory} has no {ASKED}; to play a run again, Tiltyard needs its whole directory, "
+            "not only its report"
         ) from None
     check_ruleset(request.ruleset)
     request.agent.check()

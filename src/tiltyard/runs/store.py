@@ -47,7 +47,8 @@ class Store:
                 pass
         except OSError as error:
             raise StoreError(
-                f"runs cannot be kept in {self.root}: {_why(error)}. Name another with --store."
+                f"runs cannot be kept in {self.root}: {_why(error)}. "
+                "Choose another directory with --store."
             ) from None
 
     @contextmanager

@@ -24,9 +24,9 @@ class Trust(Struct, frozen=True):
     """Which code of a run the caller lets run outside the jail."""
 
     unsafe: bool = False
-    """The submissions."""
+    """True if the submissions may run outside the jail."""
     agent: str = ""
-    """The user's own agent of this name, as `package.module:Class`."""
+    """The user's own agent that may run outside the jail, as `package.module:Class`."""
 
 
 NO_TRUST: Final = Trust()

@@ -1,8 +1,8 @@
 """An OpenAI-compatible endpoint, through the official client.
 
-The client retries what may pass (429, 5xx, lost connections, incomplete or late replies) and obeys
-`Retry-After`. Every other failure becomes one sentence without the API key. Replies have a bound
-and a deadline. The client follows no redirects, because the API key would go along.
+The client retries after temporary errors (429, 5xx, lost connections, incomplete or late replies)
+and obeys `Retry-After`. Every other failure becomes one sentence without the API key. Replies have
+a bound and a deadline. The client follows no redirects, because the API key would go along.
 """
 
 import os
@@ -20,7 +20,7 @@ ADDRESS_VARIABLE: Final = "OPENAI_BASE_URL"
 OPENAI_ADDRESS: Final = "https://api.openai.com/v1"
 MAX_REPLY_BYTES: Final = 1 << 20
 TOO_LARGE: Final = Answered(200, "")
-"""Stands for a reply over the bound: an empty one."""
+"""The answer that replaces a reply over the size limit: it is empty."""
 _ABOUT_THE_REQUEST: Final = (400, 413, 422)
 """Status codes for a conversation that the endpoint refuses, such as one that is too long."""
 _TRIED_AGAIN: Final = (408, 409, 429)
@@ -58,7 +58,7 @@ class Endpoint:
             api_key=key or "none",
             base_url=self._address,
             max_retries=retries,
-            # No proxy between us and this machine.
+            # Use no proxy for a server on this machine.
             http_client=make_client(
                 seconds, MAX_REPLY_BYTES + 1, proxies=not _is_loopback(base_url)
             ),
@@ -136,7 +136,7 @@ def _key() -> str:
     if not re.fullmatch("[!-~]*", key):
         # The client would quote the key in its error.
         raise AgentGoneError(
-            f"{KEY_VARIABLE} is not a valid key: it has characters that no key has"
+            f"{KEY_VARIABLE} is not a valid key: it contains characters that no key contains"
         )
     return key
 

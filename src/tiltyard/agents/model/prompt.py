@@ -91,7 +91,7 @@ def conversation(trace: Trace, owner: str, mode: Mode, output_chars: int) -> lis
     for turn in trace.all_turns():
         messages.append({"role": "user", "content": harmless(turn.message)})
         for event in turn.turn_events:
-            messages += _TOLD[mode](event, output_chars)
+            messages += _WRITERS[mode](event, output_chars)
         if turn.answer is not None:
             messages.append(_answered(turn.answer.text, mode))
     return messages
@@ -138,9 +138,9 @@ def _answered(text: str, mode: Mode) -> Message:
 
 
 def _as_words(event: Event, output_chars: int) -> list[Message]:
-    """Tell a call as the model would have written it, and its result as the next message.
+    """Write a call as the model would have written it, and its result as a user message.
 
-    Many templates know no other roles than the user's and the assistant's.
+    Many chat templates have only the roles user and assistant.
     """
     action = {"tool": event.call.tool, "arguments": _shown_args(event, output_chars)}
     result = f"Result of {event.call.tool}: {_result(event, output_chars)}"
@@ -168,11 +168,11 @@ def _as_tool_call(event: Event, output_chars: int) -> list[Message]:
     ]
 
 
-_TOLD: Final = {Mode.STRUCTURED: _as_words, Mode.TOOLS: _as_tool_call}
+_WRITERS: Final = {Mode.STRUCTURED: _as_words, Mode.TOOLS: _as_tool_call}
 
 
 def _shown_args(event: Event, most: int) -> dict[str, str | int | None]:
-    """Return a call's arguments, cut: long ones would be in every later request, too."""
+    """Return a call's arguments, shortened, because every later request repeats them."""
     args = event.call.plain_args()
     return {name: cut(one, most) if isinstance(one, str) else one for name, one in args.items()}
 
@@ -188,14 +188,11 @@ def _result(event: Event, output_chars: int) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text with its middle left out, if it is longer than a model is shown."""
+    """Return a text without its middle, if it has more than `most` characters."""
     if len(text) <= most:
         return text
     half = most // 2
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
-
-
-# What a model may answer ----------------------------------------------------------------------
 
 
 def function_name(tool: str) -> str:
@@ -217,7 +214,7 @@ def action_schema() -> dict[str, Any]:
 
 
 def tool_list() -> list[dict[str, Any]]:
-    """Return the tools as an endpoint's own tool calls want them."""
+    """Return the tools in the format of an endpoint's own tool calls."""
     return [
         {
             "type": "function",
@@ -242,7 +239,7 @@ def _type(parameter: Parameter) -> dict[str, Any]:
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    # Strict endpoints want every property required; what may be left out may be null.
+    # Strict endpoints require every property, so an optional argument may be null.
     return {
         "type": "object",
         "properties": properties,

@@ -96,7 +96,7 @@ class Record:
             raise AgentGoneError(
                 f"this record was begun with {known.model} ({known.server or known.agent}), "
                 f"not with {identity.model} ({identity.server or identity.agent}); "
-                "--fresh begins another"
+                "use --fresh to begin a new record"
             )
 
     def key(self, scope: tuple[str, ...], asked: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Failures of guests: their kinds, their texts, and what an official report may say of them.
+"""Failures of guests: their kinds, their texts, and what an official report may say about them.
 
 Everything that a guest says about itself is hostile. A `Failure` contains its texts cut to size,
 and a line of the submission only if the submission has that line.
@@ -132,7 +132,7 @@ PROCESS_ENDED: Final = "the submission's process ended before it answered"
 NOT_READY: Final = "it did not report that the submission is loaded"
 NO_DECISION: Final = "it sent something other than a decision"
 NO_ENV_CALL: Final = "it sent something that an attack cannot send"
-OTHER_CALL: Final = "it made another call than before, when it was started again"
+OTHER_CALL: Final = "after a restart it made another call than before"
 
 
 def broke_protocol(what: str) -> str:
@@ -171,7 +171,7 @@ def reported_failure(claim: Failed, phase: Phase, submission: Submission, module
 
 
 def _official(failure: Failure, line: SourceLine | None = None) -> Failure:
-    """Add what an official report may say of a match in a hidden world.
+    """Add what an official report may say about a match in a hidden world.
 
     A guest writes its own traceback, so this is the kind of failure, the exception if Python
     itself has it, and the line of the submission's main module.
