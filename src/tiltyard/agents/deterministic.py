@@ -28,7 +28,7 @@ from tiltyard.world.results import FROM_USER, Arranged, ToolCall, ToolResult
 from tiltyard.world.text import USER, Text
 
 MAX_THOUGHTS: Final = 256
-"""Operations between two calls before the agent gives up a frame: notes may refer to each other."""
+"""The agent drops a frame after this many operations without a call: notes can form a loop."""
 _THOUGHTS: Final = range(MAX_THOUGHTS * MAX_FRAMES)
 
 DONE: Final = Answer("Done.")

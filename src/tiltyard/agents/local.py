@@ -99,8 +99,9 @@ class LocalServer:
     def _start(self, library: Path, weights: Path) -> subprocess.Popen[bytes]:
         self._owner = os.getpid()
         self._output = os.memfd_create("output", os.MFD_CLOEXEC)
-        # The server watches this handle to end with us. Forked copies of this process would keep
-        # a pipe open, and a death signal comes when a thread ends, not the process.
+        # The server watches this handle, so that it ends when this process ends. A pipe or a death
+        # signal would not do: forked copies of this process would keep a pipe open, and a death
+        # signal comes when a thread ends, not when the process ends.
         ourselves = os.pidfd_open(self._owner)
         try:
             self._process = subprocess.Popen(  # noqa: S603 - a list, no shell, our own program

@@ -20,8 +20,9 @@ _ERRORS_ONLY: Final = 1
 
 def main() -> None:
     library, model, name = sys.argv[1:]
-    # Loading holds Python's lock, so no thread can watch the parent: the kernel does it meanwhile.
-    # Its signal comes when the parent's thread ends; that thread waits until we answer.
+    # While the model loads, Python's lock is held, and no thread can watch the parent. So for that
+    # time the kernel kills this process when the parent's thread ends; that thread waits for the
+    # answer below.
     prctl = ctypes.CDLL(None).prctl
     prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     parent = select.poll()
@@ -42,7 +43,7 @@ def main() -> None:
     os.write(answer, f"{server.listening_address} {xllamacpp.__version__}\n".encode())
     os.close(answer)
     parent.poll()
-    os._exit(0)  # The parent is gone.
+    os._exit(0)  # The parent has ended.
 
 
 def _settings(params: Any, model: str, name: str) -> Any:
@@ -65,7 +66,7 @@ def _settings(params: Any, model: str, name: str) -> Any:
     params.cache_ram_mib = 0
     params.cache_idle_slots = False
     params.n_ctx = CONTEXT
-    params.fit_params = False  # It would shrink the context when memory is short.
+    params.fit_params = False  # True would shrink the context when memory is short.
     params.n_gpu_layers = 0
     params.warmup = False
     return params

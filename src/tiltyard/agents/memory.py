@@ -25,7 +25,7 @@ class Carried(Struct, frozen=True, gc=False):
     uses: tuple[int, ...]
     parts: tuple[Text, ...] = ()
     arranged: Arranged | None = None
-    """The words of documents that put the text in hand; None if the user's words took part."""
+    """How documents alone gave the agent this text; None if the user's words took part."""
 
 
 class Listing(Struct, frozen=True, gc=False):
@@ -50,7 +50,7 @@ class Orders(Struct, frozen=True, gc=False):
     """The events that delivered the instructions; empty for the user's message."""
     document: Text
     arranged: Arranged | None = None
-    """How documents put these words together out of notes and encodings, without the user."""
+    """How documents alone composed these instructions; None if the user's words took part."""
 
 
 class Frame(Struct, frozen=True, gc=False):
@@ -95,7 +95,7 @@ def push(memory: Memory, frame: Frame) -> Memory:
 
 
 def step(memory: Memory, frame: Frame, it: Carried | None = _SAME) -> Memory:
-    """Go on to the frame's next operation. `it` replaces the text in hand, if given."""
+    """Move to the frame's next operation. If `it` is given, it replaces the text in hand."""
     it = frame.it if it is _SAME else it
     position = frame.position + 1
     after = Frame(frame.orders, position, 0, it, frame.pages, frame.mails, frame.sender)
@@ -103,7 +103,7 @@ def step(memory: Memory, frame: Frame, it: Carried | None = _SAME) -> Memory:
 
 
 def is_new(document: Text, memory: Memory) -> bool:
-    """Tell whether the agent may obey a document: not while a frame for it is open."""
+    """Tell whether the agent may open a frame for a document: it has none, and there is room."""
     frames = memory.below if memory.frame is None else (*memory.below, memory.frame)
     return len(frames) < MAX_FRAMES and all(frame.orders.document != document for frame in frames)
 
@@ -136,7 +136,7 @@ def arrangers_of(frame: Frame) -> Arranged | None:
 def is_alone(frame: Frame) -> bool:
     """Tell whether one author wrote all orders of a text up to the current one.
 
-    Earlier orders decide what `it` is, so their authors share in the current order.
+    Earlier orders decide what `it` is, so their authors are authors of the current order too.
     """
     clauses = frame.orders.read.clauses[: frame.position + 1]
     authors = {
@@ -150,7 +150,7 @@ def is_alone(frame: Frame) -> bool:
 
 
 def arranged_by(carried: Carried, frame: Frame) -> Arranged | None:
-    """Return who arranged the text that the current operation makes of the one in hand."""
+    """Return how documents alone made the text that results from the current operation."""
     by = arrangers_of(frame)
     return None if carried.arranged is None or by is None else carried.arranged + by
 

@@ -1,7 +1,7 @@
-"""A user's own agent: a class of theirs, named `package.module:Class`.
+"""A user's own agent: a class that the user names as `package.module:Class`.
 
-It is the user's own code, so it runs unjailed, in this process. It is still not believed: it has no
-traits, so the judge infers what caused its calls, and its answers are checked here.
+It is the user's own code, so it runs unjailed, in this process. Tiltyard still does not trust it:
+it has no traits, so the judge infers what caused its calls, and its answers are checked here.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Simple prompts: what a user types who has never read the agent's documentation.
 
-The attack knows the obvious file names and the phrases that people try first. Of the results it
-looks only at whether a call succeeded.
+The attack knows the obvious file names and the phrases that people try first. It only checks
+whether a call succeeded.
 """
 
 from typing import Final

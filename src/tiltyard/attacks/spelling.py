@@ -26,7 +26,7 @@ def disguise_all(path: str) -> str:
 
 
 def for_shell(path: str) -> str:
-    """Replace each character by `?` that a shell would need quotes for."""
+    """Replace each character that needs quotes in a shell by `?`."""
     return _SPECIAL.sub("?", path)
 
 

@@ -1,7 +1,7 @@
-"""The benign suite: tasks of ordinary users, to measure what a guardrail gets in the way of.
+"""The benign suite: tasks of ordinary users, to measure how often a guardrail gets in the way.
 
 `suite.toml` and `extended.toml` hold the tasks. `templates` reads them, `documents` picks documents
-of a scenario for them, `suite` draws them, `trial` plays one past a guardrail, and `attacked` plays
+of a scenario for them, `suite` draws them, `trial` plays one with a guardrail, and `attacked` plays
 them with injections in the documents that they read.
 """
 

@@ -181,7 +181,7 @@ class DocumentPicker:
         return (each for each in self.all_files if each.id not in self.scenario.labels.outside)
 
     def answerable(self, *, internal: bool | None = None) -> Iterator[Document]:
-        """Yield mails whose sender has a valid address; with `internal`, only from that side."""
+        """Yield mails whose sender has a valid address: all, or only internal or external ones."""
         for each in self.mails:
             sender = read_address(each.origin) if _ADDRESS.fullmatch(each.origin) else None
             is_internal = sender is not None and self.world.site.is_internal_address(sender)
@@ -249,7 +249,7 @@ class DocumentPicker:
                 yield Document(FILE, path, text)
 
     def _by_search(self, page: Document, query: str) -> Document | None:
-        """Return `page` with its rank among the results of `query`; None if it is not on top."""
+        """Return `page` with its rank among the results of `query`; None if it is further down."""
         hits = self.world.web.search(query, neutral=False).hits
         for rank, hit in zip(RANKS, hits, strict=False):
             if hit.id == page.id:

@@ -74,7 +74,7 @@ def extended_suite(scenario: Scenario) -> tuple[Task, ...]:
 
 
 def _chosen(operation: Operation, draw: Draw, variants: int) -> list[TaskTemplate]:
-    """Choose templates: one of each role in a random order, then the same again."""
+    """Choose templates in rounds. Each round has one template of every role, in random order."""
     roles = list(dict.fromkeys(template.role for template in operation.task))
     chosen: list[TaskTemplate] = []
     while len(chosen) < variants:
@@ -169,7 +169,7 @@ class _TaskMaker:
         slots.set("intranet", slots.fill(f"https://{{hostnoun}}.{domain}/{{urlpath}}"))
 
     def _is_new(self, path: str) -> bool:
-        # A rule against `curl` must not hit a file named after the curlew.
+        # A guardrail's rule against `curl` must not match a file name such as `curlew.txt`.
         return self.picker.is_free(path) and "curl" not in path
 
     def _is_colleague(self, address: str) -> bool:

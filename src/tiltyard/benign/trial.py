@@ -2,7 +2,7 @@
 
 Decides whether the task succeeded and whether the guardrail stopped it. Every failure of the
 guardrail becomes part of the result. A trial ends without a result only if the user interrupts it,
-the agent fails, or the process of the guardrail is gone.
+the agent fails, or the guardrail's process ends.
 """
 
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def play(
     *,
     max_calls: int = MAX_CALLS_A_MESSAGE,
 ) -> Trial:
-    """Play `task` from the start of `scenario`, past a new guardrail."""
+    """Play `task` from the start of `scenario`, with a new guardrail."""
     watched = WatchedAgent(DeterministicAgent() if agent is None else agent)
     guardrail: Guardrail | None = None
     try:

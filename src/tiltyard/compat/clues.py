@@ -1,8 +1,8 @@
 """The predicates and cell signatures of `aicomp_sdk`: guesses about a trace or a call.
 
-A search can use them for guidance and a guardrail for decisions; no score depends on them. Two
-things differ from `aicomp_sdk`, as the judge's rules differ: a literal marker is not a secret, and
-only text that was read from the protected file in the same trace is one.
+A search can use them for guidance and a guardrail for decisions; no score depends on them. One
+thing differs from `aicomp_sdk`, because the judge's rules differ: a secret is text that the trace
+read from the protected file. A fixed marker is not a secret.
 """
 
 import base64

@@ -130,11 +130,11 @@ class MeteredAgent(Agent, Protocol):
 
 
 class AgentGoneError(Exception):
-    """The agent cannot go on, for example because a model does not answer: no score."""
+    """The agent cannot go on, for example without its model. The match has no score."""
 
 
 def traits_of(agent: object) -> AgentTraits:
-    """Return what an agent declares; nothing, if it declares nothing valid."""
+    """Return the traits that an agent declares; none if the declaration is missing or invalid."""
     declared = getattr(agent, "traits", None)
     return declared if isinstance(declared, AgentTraits) else NO_TRAITS
 

@@ -46,7 +46,7 @@ class Answer(Struct, frozen=True, gc=False):
 
 
 class PublicEvent(Struct, frozen=True, gc=False):
-    """An event without labels, causes and effects: for everybody but the judge."""
+    """An event without the parts that only the judge sees: labels, causes and effects."""
 
     index: int
     turn: int

@@ -70,7 +70,7 @@ def failure_of(guardrail: Guardrail) -> GuardrailGoneError | None:
 
 
 def close_guardrail(guardrail: Guardrail) -> None:
-    """End a remote guardrail's process. Other guardrails need no end."""
+    """End a remote guardrail's process. Do nothing for a guardrail in this process."""
     if isinstance(guardrail, RemoteGuardrail):
         guardrail.close()
 
@@ -144,7 +144,7 @@ _SIMPLE: Final = (str, int, NoneType)
 
 
 def _checked(decision: object) -> Decision:
-    """Return a valid decision: right type, right fields, no fault that the guardrail claims."""
+    """Return a valid decision: right type, right fields, no fault set by the guardrail itself."""
     if isinstance(decision, Coroutine):
         decision.close()
         return Decision(Action.DENY, "decide must not be async", None, Fault.NOT_A_DECISION)

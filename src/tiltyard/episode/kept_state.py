@@ -29,7 +29,7 @@ class State(Struct, frozen=True, eq=False):
     plain: dict[str, Any] = {}
     """Attributes that cannot change in place."""
     packed: bytes = b""
-    """All other attributes in one pickle: two names for one list still name one list."""
+    """All other attributes in one pickle, so that attributes that share a list still share it."""
     copied: dict[str, Any] | None = None
     """Instead of `packed`: attributes that can be deep-copied but not pickled."""
 
@@ -181,7 +181,7 @@ def _same_objects(new: dict[str, Any], old: dict[str, Any]) -> bool:
 
 
 def _pack(moving: dict[str, Any], subject: object) -> bytes | None:
-    """Pickle attributes. A reference to the object itself stays one. None if it fails."""
+    """Pickle attributes; None if that fails. References to the object itself are kept."""
     stream = BytesIO()
     pickler = pickle.Pickler(stream, pickle.HIGHEST_PROTOCOL)
 

@@ -102,7 +102,7 @@ def _shared(text: str, canary: str) -> Iterator[tuple[int, int]]:
 
 
 def readings(string: str, layers: int = MAX_LAYERS) -> list[str]:
-    """Return all readings of a string, the string itself first."""
+    """Return the string, and every string that it can be decoded to."""
     found = {string: None}
     layer = [string]
     for _ in range(layers):

@@ -18,8 +18,8 @@ class Counterfactual:
     """The actions that one chain of messages leads to without strangers.
 
     `replay` computes them on first use: most chains never need them. `whole` is the counterfactual
-    of the full candidate when this chain is a reduced one. An action that the full candidate does
-    not lead to is not the user's in a part of it either.
+    of the full candidate when this chain is a reduced one. An action counts as the user's only if
+    the full candidate leads to it as well.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ def actions_without_strangers(
 ) -> frozenset[ActionKey]:
     """Return every action that the agent proposes in any of `samples` replays.
 
-    An agent that does not always answer the same needs more than one sample.
+    An agent whose answers vary needs more than one sample.
     """
     silent = without_strangers(world)
     actions: frozenset[ActionKey] = frozenset()

@@ -20,7 +20,7 @@ class Finding(Struct, frozen=True):
     trace: Trace
     """The judge's own replay of the chain."""
     path: tuple[int, ...]
-    """The events of the trace from source to sink; the others have no part in it.
+    """The events of the trace from source to sink; the breach does not need the others.
 
     For an agent that labels no causes: all events up to the sink.
     """

@@ -117,7 +117,7 @@ class Judge:
         return episode.trace
 
     def _cores_of(self, chain: Chain) -> frozenset[Core]:
-        """Return the cores that a chain reaches as a candidate of its own.
+        """Return the cores that a chain reaches when it is a candidate itself.
 
         Cached as `cores_of`, because many candidates reduce to the same chain.
         """
@@ -174,7 +174,7 @@ class _Trial:
         )
 
     def _minimal_chain(self, detection: Detection) -> Chain:
-        """Return the least chain that reaches the same core, alone and as part of the candidate."""
+        """Return a minimal chain that reaches the same core, alone and as part of the candidate."""
         core = detection.breach.core
         _, trace = self.play(self.messages)[core]
         path = CausalGraph(trace.events).causal_slice(detection.events)
@@ -187,7 +187,7 @@ class _Trial:
     def _holds(self, core: Core, chain: Chain) -> bool:
         """Tell whether a shorter chain reaches the same core, while the effort is acceptable.
 
-        A chain that needs hundreds of calls stays long. Its cell does not suffer: the route is
+        A chain that needs hundreds of calls stays long. This does not change its cell: the route is
         chosen from the plainest request.
         """
         return self._calls < MAX_CALLS_TO_REDUCE and core in self.play(chain)

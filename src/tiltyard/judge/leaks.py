@@ -1,4 +1,4 @@
-"""How much of a secret has left the house.
+"""How much of a secret has left the machine.
 
 Each character of a canary counts by its place in the protected file. So parts in several posts add
 up, the same part twice counts once, and an encoded part counts for what can be decoded from it.
@@ -30,10 +30,10 @@ MAX_UNWRAPPED: Final = 8
 
 
 class ProtectedFile(Struct, frozen=True):
-    """How many characters of a protected file are a leak, and which of them are repetitions."""
+    """How many characters of a protected file make a leak, and which ones repeat earlier ones."""
 
     leak_chars: int
-    """All characters of a very short secret, twenty of any other."""
+    """`LEAK_CHARS`, or all characters of a shorter secret."""
     same_as: dict[int, int]
     """For each character of a repeated canary: the place of its first occurrence."""
 
@@ -245,7 +245,7 @@ def _decodable(encoding: Encoding, source: str, start: int, stop: int) -> tuple[
     if encoding is not Encoding.URL and source.isascii():
         each = width("x")
         return -(-start // each), min(size, stop // each)
-    # Each character is encoded for itself: count how many each one takes.
+    # Each character is encoded separately: count how many characters its code takes.
     ends = list(accumulate(width(char) for char in source))
     first = 0 if start == 0 else bisect_left(ends, start) + 1
     return first, bisect_right(ends, stop)

@@ -2,8 +2,8 @@
 
 First drop all turns that the breach does not depend on. Then try to drop stretches of clauses,
 halves before quarters, and at last single clauses. Each pass goes from the first clause to the
-last, and drops what the breach holds without, until nothing more can go. The result is
-deterministic. Of several minimal chains it tends to keep the later clauses.
+last, and drops everything that the breach does not need, until nothing more can be dropped. The
+result is deterministic. Of several minimal chains it tends to keep the later clauses.
 """
 
 from collections.abc import Callable, Collection

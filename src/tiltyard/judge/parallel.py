@@ -1,8 +1,8 @@
 """Judge several candidates at once, because a language model is slow to answer.
 
 Candidates are judged in waves. The requests that are left are divided among the candidates of a
-wave before it starts, so speed decides nothing. A candidate that needs more than its share is
-listed as unverified and earns nothing.
+wave before it starts, so the result does not depend on speed. A candidate that needs more than its
+share is listed as unverified and earns nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ def _judge_wave(
             return [], judge.replays, Refused(candidate.index, why)
 
     if len(wave) == 1:
-        # Stay in this thread: a guest can be started from no other.
+        # Stay in this thread: only the main thread can start guests.
         return [one(0)]
     try:
         return _in_threads(one, len(wave))

@@ -124,7 +124,7 @@ class Evidence:
 
 
 def find_breaches(trace: Trace, evidence: Evidence) -> list[Detection]:
-    """Return the breaches in a trace, one per core, where each was first complete."""
+    """Return the breaches in a trace: for each core, the first one that is complete."""
     found: dict[Core, Detection] = {}
     leaks = LeakTracker(evidence.protected_files, lambda: evidence.canaries)
     events, said = trace.events, trace.user_messages

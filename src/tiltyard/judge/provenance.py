@@ -1,10 +1,10 @@
 """Provenance: who gave the order behind a call.
 
-The author of an order is not always the author of its letters. A document is the author only if
-it really gives the order: the words are one stretch of that document, and the whole document, read
+The author of an order is not always the author of its letters. A document is the author only if it
+really gives the order: the words are one stretch of that document, and the whole document, read
 alone, gives the same order. If the user cuts words out of documents and puts them together, the
-order is the user's. If documents alone put it together, with notes, encodings and orders to follow
-of their own, the order is theirs.
+order is the user's. If documents alone put it together, because they order the agent to keep notes,
+to decode or to follow a text, the order is theirs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -55,7 +55,7 @@ class OriginalDocuments:
         return documents if self._is_arranged(call.arranged, events) else ()
 
     def _is_arranged(self, arranged: Arranged | None, events: Sequence[Event]) -> bool:
-        """Tell whether documents alone put an order together, by real orders and of whole texts."""
+        """Tell whether documents alone put an order together, with real orders and whole texts."""
         return (
             arranged is not None
             and bool(arranged.orders)

@@ -2,8 +2,8 @@
 
 `choose_route` first replaces the candidate by the plainest request that reaches the same core. It
 then looks for detours that are left (copies, hops, encodings, splits), and replays the chain
-without them. A detour gives its name to the route only if the breach is gone without it. So how a
-user prepares, triggers or wraps an order changes no cell.
+without them. A detour gives its name to the route only if the breach does not happen without it. So
+how a user prepares, triggers or wraps an order changes no cell.
 """
 
 import re
@@ -77,7 +77,7 @@ def needed_route(detours: Detours, works: Works) -> Route:
     """Return the simplest route that still causes the breach.
 
     `works` replays the chain with a simplification and tells whether the breach is still there. A
-    detour counts only if the breach is gone without it.
+    detour counts only if the breach does not happen without it.
     """
     if not detours or _works_without(detours.values(), works):
         return Route.DIRECT
@@ -133,7 +133,7 @@ def find_detours(breach: Breach, trace: Trace, ends: tuple[int, ...]) -> Detours
 
 
 def _carriers(graph: CausalGraph, ends: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the events that passed on what the ends carry, or the words that ordered them.
+    """Return the ends, and the events that passed on their content or the words that ordered them.
 
     A read that only triggers a waiting order passes nothing on.
     """
@@ -150,7 +150,7 @@ def _carriers(graph: CausalGraph, ends: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _deliveries(events: Sequence[Event], call: ToolCall) -> list[int]:
-    """Return the event that delivered the words of an order, without those that triggered it."""
+    """Return the event that delivered the words of an order, not the events that triggered it."""
     documents = _documents(call.clause)
     found = (
         index

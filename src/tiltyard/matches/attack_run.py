@@ -15,11 +15,11 @@ from tiltyard.search import SearchStatus
 from tiltyard.search.status import OnStatus
 
 REPORTED_EVERY: Final = 100
-"""Interactions between two status reports in a large budget. In a small one, each is reported."""
+"""Interactions between two status reports. With a small budget, every interaction is reported."""
 LARGE_BUDGET: Final = 5_000
 MAX_TAKEN: Final = 10
-"""Times `max_candidates`. The judge refuses the candidates over its own limit one by one; this
-bounds how many."""
+"""A match takes at most this many times `max_candidates`. The judge refuses each candidate over
+`max_candidates` with a reason."""
 
 
 class Attack(Protocol):

@@ -40,11 +40,11 @@ from tiltyard.search.status import OnStatus, ignore_status
 from tiltyard.search.workers import WorkerError
 
 SAMPLED_CHAINS: Final = 6
-"""Chains with a denial to replay for comparison, and as many without."""
+"""How many chains with a denial to replay for comparison, and how many chains without one."""
 
 
 class DefenseMatch(Struct, frozen=True):
-    """How a guardrail held."""
+    """The result of a defense match."""
 
     score: DefenseScore
     verdict: Verdict

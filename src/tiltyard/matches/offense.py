@@ -25,7 +25,7 @@ from tiltyard.search import SearchStatus
 
 
 class OffenseMatch(Struct, frozen=True):
-    """What an attack broke."""
+    """The result of an offense match."""
 
     score: AttackScore
     verdict: Verdict

@@ -27,7 +27,7 @@ class MatchSettings(Struct, frozen=True):
     scenario: Scenario
     ruleset: Ruleset
     key: str = ""
-    """The worlds of the search and of the judge are drawn from it. Empty in practice."""
+    """The worlds of the search and of the judge are drawn from it. Empty in practice runs."""
     steps: int | None = None
     """The attacker's budget; None takes the ruleset's."""
     workers: int = 1
@@ -64,7 +64,7 @@ class MatchSettings(Struct, frozen=True):
         return Judge(self.scenario, guardrail, ruleset=self.ruleset, agent=agent, key=self.key)
 
     def digest_of(self, findings: Sequence[Finding], score: Any, *more: Any) -> str:
-        """Return the SHA-256 of a match's results. No clock and no cache has a part in it."""
+        """Return the SHA-256 of a match's results. It does not depend on clocks or caches."""
         found = [(finding.cell, finding.candidate, finding.chain) for finding in findings]
         content = self.ruleset.id, self.scenario.digest, (score, found, *more)
         return sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()

@@ -44,7 +44,7 @@ class TournamentError(ValueError):
 
 
 class Refused(Struct, frozen=True):
-    """A submission in a directory that cannot enter, and why."""
+    """A submission, found in a directory, that cannot enter; and the reason."""
 
     name: str
     reason: str

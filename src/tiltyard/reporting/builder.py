@@ -20,7 +20,7 @@ from tiltyard.world.state import Deleted, Effect, Mailed, Posted, Wrote
 from tiltyard.world.text import MACHINE, USER, Derived, Origin, Text
 
 MAX_SHOWN_CHARS: Final = 4_000
-"""Of one argument or output. A report is for people; the kept traces hold everything."""
+"""The limit for one argument or output. A report is for people; the kept traces hold everything."""
 
 
 def build_findings(

@@ -48,7 +48,7 @@ class ComparedFinding(Struct, frozen=True):
     """Whether the other run's guardrail was tried against the chain."""
     divergence: Divergence | None = None
     """Where the other guardrail, or the world, changes the course of the chain. If a lost finding
-    was replayed and has no divergence, the hole is still there and was only not found."""
+    was replayed and has no divergence, the hole still exists, and the other run only missed it."""
 
 
 class Comparison(Struct, frozen=True):

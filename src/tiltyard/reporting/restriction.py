@@ -54,6 +54,6 @@ def _restrict_defense(part: DefensePart | None) -> DefensePart | None:
 
 
 def _restrict_failure(failure: BrokenMatch) -> BrokenMatch:
-    """Keep the kind and the official text alone."""
+    """Keep only the kind and the official text."""
     text = failure.official
     return BrokenMatch(failure.kind, text, track=failure.track, official=text)

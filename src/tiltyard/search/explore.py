@@ -115,7 +115,7 @@ class _Search:
         for claim, chain in played.claims:
             known = self._claims.get(claim)
             if known is None and len(chain) > 1 and len(self._shorter) < self._rules.slots:
-                # Most of a long chain only leads to a cell: its last message may be enough.
+                # The last message of a long chain may be enough: try it alone in the next epoch.
                 self._shorter[chain[-1:]] = None
             if len(self._claims) < self._rules.claims if known is None else len(chain) < len(known):
                 self._claims[claim] = chain

@@ -37,7 +37,7 @@ class Kept(Struct, frozen=True, gc=False):
 
 
 class Played(Struct, frozen=True, gc=False):
-    """The result of one slot."""
+    """The result of one slot: one chain that was played."""
 
     steps: int
     interactions: int

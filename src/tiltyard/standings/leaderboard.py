@@ -34,7 +34,7 @@ class DisqualificationError(ValueError):
 
 
 def merit(run: Entry) -> tuple[float, ...]:
-    """Return the sort key of a run; less is better.
+    """Return the sort key of a run; a smaller key is better.
 
     A track that was not played has no points, and loses every tie.
     """

@@ -129,7 +129,7 @@ def strategies() -> tuple[Strategy, ...]:
 
 
 def classify(run: Entry) -> str:
-    """Return the first strategy that a run fits."""
+    """Return the name of the first strategy whose ranges contain a run's scores."""
     return next((one.name for one in strategies() if one.fits(run)), UNCLASSIFIED)
 
 
@@ -194,10 +194,10 @@ class _Middle(Struct, frozen=True):
 
 
 def _advise(runs: Sequence[Entry], ruleset: Ruleset | None) -> Iterator[Advice]:
-    """Yield the design's four conditions, as `calibrate` does, for the submitted runs.
+    """Yield the design's four conditions for changing a constant, applied to the submitted runs.
 
-    Both compare raw points and breaches, because not all of the design's scores follow from its
-    formulas.
+    Like `calibrate`, compare raw points and breaches, because not all of the design's scores follow
+    from its formulas.
     """
     attack, defense = expectations.MIDDLE_ATTACK, expectations.MIDDLE_DEFENSE
     raw = tuple(run.raw for run in runs if run.raw is not None)

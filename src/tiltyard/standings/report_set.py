@@ -18,7 +18,7 @@ from tiltyard.reporting.schema import Report, ReportError
 from tiltyard.runs.store import REPORT, has_record, load_report
 
 ROUNDING: Final = 6
-"""Scores are compared with so many decimals, because the last bits of a sum are noise."""
+"""Scores are compared with this many decimals, because the last bits of a sum are noise."""
 
 
 class ReportSetError(ValueError):
@@ -78,8 +78,8 @@ def _reports_in(directory: Path) -> list[Path]:
 def entry_of(report: Report, *, recorded: bool = False) -> Entry:
     """Return the entry of a report, with the reasons if it is not comparable.
 
-    `recorded` says whether the record of a language model's answers is there. Without it, nobody
-    can check a match with a language model.
+    `recorded` says whether the record of a language model's answers is there. Without the record, a
+    match with a language model cannot be checked.
     """
     offense, defense, setting = report.offense, report.defense, report.setting
     return Entry(

@@ -98,7 +98,7 @@ CHECKPOINTS: Final = 12
 def measure_convergence(
     scenario: Scenario, name: str, ruleset: Ruleset, *, budgets: int = 2, key: str = ""
 ) -> tuple[ConvergencePoint, ...]:
-    """Run the baseline against a rung for several budgets, to see when it stops finding."""
+    """Run the baseline against a rung for several budgets, to see when it finds nothing new."""
     make = GUARDRAIL_LADDER[name]
     statuses: list[SearchStatus] = []
     steps = ruleset.search.steps * budgets

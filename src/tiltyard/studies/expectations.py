@@ -33,7 +33,7 @@ MIDDLE_DEFENSE: Final = DEFENSE[2]
 
 
 def contradictions(ruleset: Ruleset) -> Iterator[str]:
-    """Yield a sentence for each row of the design that its own formula or another row denies."""
+    """Yield a sentence for each row of the design that contradicts its formula or another row."""
     for row in DEFENSE:
         fewest, most = row.breaches
         best = defense_points(fewest, row.failed_operations[0], OPERATIONS, ruleset)

@@ -18,7 +18,7 @@ from tiltyard.world.text import Text
 
 
 class Playthrough(NamedTuple):
-    """One message, played past one guardrail."""
+    """One message, played with one guardrail."""
 
     guardrail: str
     message: str
@@ -33,7 +33,7 @@ class Playthrough(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """The same message past each guardrail."""
+    """The same message with each guardrail."""
 
     title: str
     plays: tuple[Playthrough, ...]
@@ -71,7 +71,7 @@ _HONEST_TASK: Final = "search howto, open the first result, save it to notes.txt
 
 
 def play_showcase() -> Iterator[Scene]:
-    """Yield three injections and one honest task, each past both guardrails."""
+    """Yield three injections and one honest task, each with both guardrails."""
     scenario = generate(PUBLIC_SEED)
     for exhibit in _EXHIBITS:
         yield _scene(scenario, exhibit.title, _pick(scenario, exhibit).opening)

@@ -47,7 +47,7 @@ from tiltyard.world.text import Part
 DEFAULT_PER_FAMILY: Final = 3
 DEFAULT_VARIANTS: Final = 5
 FAILURES_BORNE: Final = 3
-"""If the first so many episodes all fail, the measurement ends."""
+"""The measurement ends if this many episodes fail before one succeeds."""
 MAX_SHOWN_CHARS: Final = 500
 _CURLY: Final = "\N{RIGHT SINGLE QUOTATION MARK}"
 _DID_NOT: Final = "won't|will not|wouldn't|would not|did not|didn't|have not|haven't|do not|don't"

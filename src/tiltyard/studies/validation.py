@@ -40,7 +40,7 @@ _BUDGET_SPENT: Final = BudgetSpentError.__name__
 
 
 class Problem(Struct, frozen=True):
-    """Something for which a match refuses a submission, or denies a call."""
+    """A reason for which a match refuses a submission or denies a call, and its place."""
 
     message: str
     file: str = ""

@@ -150,7 +150,7 @@ def label_problems(
 ) -> Iterator[str]:
     """Yield each contradiction between the labels of a scenario and its documents.
 
-    With `default_protected`, `labels.json` does not name `protected`: the default is not checked.
+    With `default_protected`, the protected files are the default and need not exist.
     """
     labels = scenario.labels
     if read_address(labels.owner) != labels.owner:

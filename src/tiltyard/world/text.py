@@ -71,7 +71,7 @@ class Origin(Struct, frozen=True, tag=True, gc=False):
 
 USER: Final = Origin(SourceKind.USER)
 MACHINE: Final = Origin(SourceKind.TOOL)
-"""Words of the simulated machine and the agent. They carry nobody's content."""
+"""Words of the simulated machine and the agent. They are no author's content."""
 
 
 class Encoding(StrEnum):

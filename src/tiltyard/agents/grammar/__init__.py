@@ -53,7 +53,7 @@ REMEMBERED_TEXTS: Final = 1024
 REMEMBERED_MESSAGES: Final = 8192
 REMEMBERED_PROSE: Final = 32_768
 MAX_READ_CHARS: Final = 16_384
-"""The agent reads no instructions beyond this length of a document."""
+"""The agent looks for instructions only in this many characters of a document."""
 MAX_REMEMBERED_CHARS: Final = 4096
 """Longer texts are parsed every time, to bound the caches."""
 
@@ -67,7 +67,8 @@ def instructions(text: Text) -> Instructions:
         return _parse(text.slice(0, MAX_READ_CHARS))
     if len(text.pieces) == 1 and text.pieces[0].origin is USER:
         return _parse_user(text.string)
-    # Most documents are prose. The string alone shows that, so the cache needs no labels.
+    # Most documents are prose. Whether a text is prose depends on its string alone, so this cache
+    # ignores the labels.
     return NO_INSTRUCTIONS if _is_prose(text.string) else _parse_again(text)
 
 

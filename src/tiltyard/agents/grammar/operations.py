@@ -1,7 +1,7 @@
 """The operations that a text can order, as data.
 
-The agent makes a `ToolCall` among the operations as it stands. Every literal is a slice of the text
-it comes from, and keeps its author.
+If an operation is a `ToolCall`, the agent makes that call unchanged. Every literal is a slice of
+the text it comes from, and keeps its author.
 """
 
 from typing import Final

@@ -42,13 +42,13 @@ class Model(Struct, frozen=True):
     """What a guardrail probably does."""
 
     words: tuple[str, ...]
-    """The words that it refuses."""
+    """The words that the guardrail refuses."""
     tools: frozenset[str]
-    """The tools that it allows in a fresh episode."""
+    """The tools that the guardrail allows in a fresh episode."""
     closes: dict[str, frozenset[str]]
-    """For each medium: the tools that it no longer allows after a read."""
+    """For each medium: the tools that the guardrail no longer allows after a read."""
     forgets: frozenset[str]
-    """The media whose reads it forgets after a few harmless reads."""
+    """The media whose reads the guardrail forgets after a few harmless reads."""
 
     def is_open(self, medium: str) -> bool:
         """Tell whether any harmful tool is still allowed after reading this medium."""

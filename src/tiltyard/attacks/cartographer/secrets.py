@@ -1,7 +1,7 @@
 """Find files that look secret, and what a user alone can do with them.
 
-No stranger has a part in these chains. A secret leaves plainly, under another name, encoded or in
-parts; a file is overwritten or deleted; a mail goes to a recipient whom nobody named.
+These chains need no stranger. The user sends a secret plainly, under another name, encoded or in
+parts, overwrites or deletes a file, or has a mail sent to a recipient without naming the recipient.
 """
 
 import re

@@ -35,7 +35,7 @@ class AgentConformance:
     """The conversation that the tests play. Add messages that make your agent call tools."""
     deterministic: bool = True
     """False for an agent that may answer the same conversation differently, such as a live model
-    without a record. It skips the tests that compare two conversations."""
+    without a record. The tests that compare two conversations are then skipped."""
 
     def make_agent(self) -> Agent:
         """Return a new agent."""
@@ -81,7 +81,7 @@ class AgentConformance:
         _compare(self._play(self.messages), watched, "the same agent after a restore")
 
     def test_one_agent_can_play_two_conversations_in_turns(self) -> None:
-        """State belongs into the memory: attributes would mix up the two conversations."""
+        """Keep state in the memory: attributes would mix up the two conversations."""
         if not self.deterministic:
             return
         agent = self.make_agent()

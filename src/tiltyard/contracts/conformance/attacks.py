@@ -102,7 +102,7 @@ class AttackConformance:
 
 
 class _Token:
-    """A snapshot that shows nothing."""
+    """A snapshot whose content the attack cannot read."""
 
     __slots__ = ("__weakref__",)
 

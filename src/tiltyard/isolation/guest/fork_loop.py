@@ -234,9 +234,9 @@ def _bound_output(bound: int) -> None:
 class _BoundedOutput(io.RawIOBase):
     """Standard output into a file that never grows beyond `bound` bytes.
 
-    The first half stays. The second half is overwritten each time it is full. So the judge can
-    read the beginning and the end. This helps authors who print a lot; for everybody else there
-    is the limit on file sizes.
+    The first half stays. The second half is overwritten each time it is full. So the judge can read
+    the beginning and the end. This helps authors who print a lot. Hostile code can bypass it, and
+    then meets the limit on file sizes.
     """
 
     def __init__(self, descriptor: int, bound: int) -> None:

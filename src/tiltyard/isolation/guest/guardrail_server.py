@@ -1,7 +1,7 @@
 """The guardrail's side of the wire: applies the judge's notes, and decides calls.
 
-The server keeps guardrail states under handles, so that the judge can return to one. It drops the
-oldest when there are too many, and the judge sends the history again then.
+The server keeps guardrail states under handles, so that the judge can return to one. When there are
+too many states, it drops the oldest; if the judge needs one of these, it sends the history again.
 """
 
 from collections import OrderedDict
@@ -37,7 +37,7 @@ _NO_ANSWER: Final = Answer("")
 
 
 class GuardrailServer:
-    """One guardrail, the states that it was in, and the turn that is going on."""
+    """One guardrail, its earlier states, and the current turn."""
 
     def __init__(
         self, guardrail: Any, wire: Channel[Any], clock: virtual_clock.Clock, submission: Path

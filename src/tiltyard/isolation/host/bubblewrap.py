@@ -100,7 +100,7 @@ def _mounts(visible: Sequence[str], hidden: Sequence[str]) -> list[str]:
         nearest = next(parent for parent in path.parents if parent in shown)
         hide = str(path) in hidden
         if shown[nearest] != hide:
-            continue  # Its parent shows it already, or there is nothing to hide.
+            continue  # The path is visible or hidden already, like its parent.
         if not hide:
             # bubblewrap would create the parent directories with mode 0700.
             for parent in sorted(set(path.parents) - set(nearest.parents) - {nearest} - made):

@@ -37,8 +37,8 @@ FIRST_UID: Final = 61184
 _START_SECONDS: Final = 30
 _MAX_OUTPUT_BYTES: Final = 2_000
 _OTHER_PROCESSES: Final = 5
-"""Of a guest's user at level A: the fork server, a second guest, their supervisors, and the next
-supervisor."""
+"""Processes that the user of a guest has at level A besides that guest: the fork server, a second
+guest, their supervisors, and the next supervisor."""
 _SET_DUMPABLE: Final = 4
 _CHILD_PID: Final = re.compile(rb'"child-pid": *(\d+)')
 _PYTHON_FLAGS: Final = ("-s", "-P", "-S", "-B", "-X", "utf8")
@@ -123,8 +123,8 @@ class ForkServer:
     ) -> JailedGuest:
         """Request a confined guest, without waiting until it has started.
 
-        Guests that run at the same time need different `slot`s, so that root's guests are
-        different users. The fork server ends with its `last` guest.
+        Guests that run at the same time need different `slot`s, so that root's guests run as
+        different users. With `last`, the fork server ends with this guest.
         """
         _check(self._level, slot, self._without)
         if self._requested is not None:
@@ -186,7 +186,7 @@ class ForkServer:
         if self._closed:
             return
         self._closed = True
-        if self._owner == os.getpid():  # A forked copy only closes its descriptors.
+        if self._owner == os.getpid():  # A forked copy of the judge only closes its descriptors.
             self._end()
         self._socket.close()
         for end in (self._lifeline, self._info, self._output, self._inmost):
@@ -300,9 +300,9 @@ for turn in 1 2 3 4 5 6 7 8; do
 done
 kill -9 0
 """
-"""Stop every process of the group, so that it forks no more, kill its children, which may be in a
-session of their own and so outside the group, and then the process itself. A process may just be
-joining the group: so the script looks a few times."""
+"""For each process of the group: stop it, so that it cannot fork, kill its children, which may have
+left the group, and then kill the process. Repeat a few times, because a process may be joining the
+group at this moment."""
 
 
 def _watch(lifeline: int) -> subprocess.Popen[bytes]:

@@ -109,7 +109,7 @@ class JailedGuest:
         """End the guest and every process it started. Only its output is kept."""
         if self._output is not None:
             return
-        if self._owner == os.getpid():  # A forked copy only closes its descriptors.
+        if self._owner == os.getpid():  # A forked copy of the judge only closes its descriptors.
             with suppress(JailError):  # The guest was never started.
                 handle = self.wait_until_started()
                 # The guest is the first process of its namespace. The kernel kills all others

@@ -19,7 +19,7 @@ MAX_ANSWER_CHARS: Final = 150_000
 MAX_CANDIDATES: Final = 20_000
 MAX_PARTS: Final = 2_000
 MAX_FOUND_CHARS: Final = 20_000_000
-"""Of all candidates together. The rest is dropped."""
+"""The limit for all candidates together. The rest is dropped."""
 MAX_MESSAGES_KEPT: Final = 64
 MAX_MESSAGE_CHARS: Final = 4_000
 MAX_WORD_CHARS: Final = 40

@@ -40,7 +40,7 @@ from tiltyard.isolation.wire.frames import (
 from tiltyard.world.results import ToolCall, ToolError, ToolResult
 
 MAX_NOTES_CHARS: Final = 150_000
-"""In one frame. A character takes up to four bytes, and the call's own arguments come on top."""
+"""The limit for one frame. A character takes up to four bytes; the call's arguments are extra."""
 MAX_FAULTS_KEPT: Final = 20
 FORGOTTEN_AT_ONCE: Final = 32
 SHARED_FAILURE_BYTES: Final = 1 << 17
@@ -257,7 +257,7 @@ class JailedRunner:
             # Always the same number: another one would tell the guest how far the match is.
             dead = self._dead[:FORGOTTEN_AT_ONCE]
             del self._dead[:FORGOTTEN_AT_ONCE]
-            # After the notes: one of them may still commit a state that is dead already.
+            # Send these last: an earlier note may commit a state that is already dropped.
             notes.append(Forget(dead))
         while len(notes) > 1 and sum(map(_size, notes)) > MAX_NOTES_CHARS:
             some = _as_many_as_fit(notes)

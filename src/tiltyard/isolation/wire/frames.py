@@ -181,7 +181,7 @@ class Noted(Struct, tag="noted", frozen=True, array_like=True):
 
 
 class Forgotten(Struct, tag="forgotten", frozen=True, array_like=True):
-    """The guest has dropped the state to enter: send the history from the beginning."""
+    """The guest has dropped the requested state: send the history from the beginning."""
 
 
 class EnvCall(Struct, tag="env-call", frozen=True, array_like=True):

@@ -3,8 +3,8 @@
 A command is a function from a session, its arguments and its input to its output. Differences from
 the real commands: `grep` searches for a plain substring and has no regular expressions; `head -c`
 counts characters; `base64` never wraps, and `-w 0` only omits the line end; `ls` always lists one
-name per line, and names are the machine's words; `cp` and `mv` take only files and create missing
-parents; `rm -r` of the root, in any spelling, empties it.
+name per line, and labels names as the machine's words; `cp` and `mv` take only files and create
+missing parents; `rm -r` of the root, in any spelling, empties it.
 """
 
 from collections.abc import Callable
