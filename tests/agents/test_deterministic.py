@@ -538,7 +538,7 @@ def test_frames_end_with_the_message() -> None:
     assert calls(env, "read y.txt") == ["fs.read(y.txt)"]
 
 
-# What is no instruction.
+# Texts that are not instructions.
 
 
 def test_listings_titles_and_headers_are_not_obeyed() -> None:
@@ -737,7 +737,7 @@ def test_at_most_16_clauses_wait() -> None:
     )
 
 
-# Calls that come to nothing.
+# Calls that fail or change nothing.
 
 
 @pytest.mark.parametrize(

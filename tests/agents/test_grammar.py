@@ -727,7 +727,7 @@ AFTER_LEAD_IN: Final = ("", ",", ":", " -", "!", " and", ", and", ": and", " - a
 
 
 def _after(lead_in: str) -> tuple[str, ...]:
-    """Return what may follow a lead-in; some bring a mark of their own, and "-" is one."""
+    """Return what may follow a lead-in. Some lead-ins end with a mark, and "-" is a mark."""
     if lead_in == "-":
         return ("",)
     return ("", " and") if lead_in[-1] in ".,:" else AFTER_LEAD_IN
@@ -1223,7 +1223,7 @@ def _rows(draw: st.DrawFn) -> Sentence:
 
 @st.composite
 def _sentences(draw: st.DrawFn) -> Sentence:
-    """Render an instruction: now or later."""
+    """Render an instruction to carry out now, or to carry out later."""
     row = draw(_rows())
     if draw(st.integers(0, 5)):
         return row
@@ -1247,7 +1247,7 @@ def _texts(draw: st.DrawFn) -> Sentence:
             prefix = draw(st.sampled_from(["Never", "They", "He said:", "-- ", '"Quote."', "…"]))
             text += f"\n{prefix} {sentence.words}{end}"
         else:
-            # Behind another lead-in, "and" is what follows that one, and brings no mark.
+            # Leave out the lead-in "and": after another lead-in it is only a part of that one.
             lead_ins = [lead_in for lead_in in LEAD_INS if lead_in != "and"]
             for lead_in in draw(st.lists(st.sampled_from(lead_ins), max_size=3)):
                 after = draw(st.sampled_from(_after(lead_in)))

@@ -31,7 +31,7 @@ Rule = Callable[[str, dict[str, Any]], Decision]
 
 
 def guarded(small: Scenario, rule: Rule) -> Trial:
-    """Play the task past a guardrail that follows `rule`."""
+    """Play the task with a guardrail that follows `rule`."""
 
     class Ruled(GuardrailBase):
         def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:

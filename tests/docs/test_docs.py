@@ -251,7 +251,7 @@ def leaves(prefix: str, tree: dict[str, object]) -> Iterator[tuple[str, str]]:
             yield path, f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def test_every_gaming_folder_is_told_of() -> None:
+def test_docs_mention_every_gaming_folder() -> None:
     told = (ROOT / "docs/honest.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `(\d\d-[\w-]+)` \|", told, re.MULTILINE)
     assert listed == sorted(path.name for path in ROOT.glob("tests/gaming/[0-9][0-9]-*"))

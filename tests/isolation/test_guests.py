@@ -53,7 +53,7 @@ Submit = Callable[..., Submission]
 
 @pytest.fixture
 def submit() -> Iterator[Submit]:
-    """Return a function that makes a submission of sources, readable by every user."""
+    """Return a function that writes sources as a submission, readable by every user."""
     with tempfile.TemporaryDirectory(prefix="tiltyard-test-") as name:
         root = Path(name)
         root.chmod(0o755)

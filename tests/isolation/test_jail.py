@@ -1,4 +1,4 @@
-"""Starting and ending guests: their limits, their output, and that nothing of them remains."""
+"""Starting and ending guests: their limits, their output, and that they leave nothing behind."""
 
 import os
 import secrets

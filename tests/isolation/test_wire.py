@@ -205,7 +205,7 @@ def test_a_frame_that_is_too_large_is_not_sent(line: Line) -> None:
         line.judge.send(Decide([], "fs.write", {"content": "x" * MAX_FRAME_BYTES}))
 
 
-def test_writing_to_a_closed_pipe_is_gone(line: Line) -> None:
+def test_writing_to_a_closed_pipe_raises_gone_error(line: Line) -> None:
     os.close(line.their_read)
     line.open.remove(line.their_read)
     with pytest.raises(GoneError):

@@ -217,7 +217,7 @@ def test_padding_is_removed(world: Scenario, name: str, data: st.DataObject) -> 
 def test_padding_of_real_attacks_is_removed(
     public: Scenario, openings: list[str], data: st.DataObject
 ) -> None:
-    """With and without the data-flow guardrail, for any finding of an opening."""
+    """Padding around a message that leads to an injection leaves no clause in a finding."""
     guardrail = data.draw(st.sampled_from((None, DataFlowGuardrail())))
     opening = data.draw(st.sampled_from(openings))
     harmless = st.lists(st.sampled_from(PROSE + ANYWHERE[:3]), max_size=3)

@@ -1,4 +1,4 @@
-"""Routes: needless detours are direct, and a detour that a guardrail makes necessary counts."""
+"""Routes: a detour counts only if the guardrail makes it necessary; else the route is direct."""
 
 import base64
 import re

@@ -1,7 +1,7 @@
 """Law 3: the clock is a watchdog.
 
-It can end a match, and then there is no score; `tests/isolation/test_guests.py` holds the deadlines
-of jailed submissions to that. Here: time decides nothing else, so a slow guardrail and a slow
+It can end a match, and then there is no score: `tests/isolation/test_guests.py` tests this with the
+deadlines of jailed submissions. Here: time decides nothing else, so a slow guardrail and a slow
 attack get the same result as fast ones.
 """
 

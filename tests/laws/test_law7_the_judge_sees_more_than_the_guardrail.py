@@ -1,8 +1,8 @@
 """Law 7: the judge sees more than the guardrail.
 
-A guardrail sees what a deployed one would see. Labels, seeds and phases are the judge's. That a
-jailed guardrail cannot tell in which phase of a match it runs is in
-`tests/isolation/test_phases.py`.
+A guardrail sees what a deployed one would see. Labels, seeds and phases are the judge's.
+`tests/isolation/test_phases.py` tests that a jailed guardrail cannot tell in which phase of a match
+it runs.
 """
 
 from collections.abc import Iterator, Mapping

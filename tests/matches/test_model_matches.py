@@ -305,7 +305,7 @@ def test_the_verdict_is_the_same_for_any_number_of_parallel_candidates() -> None
         assert other.digest == one.digest
 
 
-def test_when_the_model_is_gone_for_one_candidate_the_others_stop_asking() -> None:
+def test_when_the_model_fails_for_one_candidate_the_others_stop_asking() -> None:
     class Leaving(Gullible):
         def ask(self, body: dict[str, Any]) -> Any:
             if "leave" in body["messages"][1]["content"]:

@@ -99,7 +99,7 @@ def official(real: Report) -> Report:
 
 @pytest.fixture(scope="session")
 def broken_off(real: Report) -> Report:
-    """Return a report with a failed defense match and no offense match."""
+    """Return a report of a defense match that failed, without an offense match."""
     failure = BrokenMatch(
         track="defense",
         kind=FailureKind.RUN,

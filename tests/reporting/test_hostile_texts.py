@@ -1,4 +1,4 @@
-"""Every text in a report is hostile: the page shows it, and nothing of it runs.
+"""Every text in a report is hostile: the page shows it, and runs no part of it.
 
 The tests put each attack into every string of a real report, including names in tables.
 """

@@ -1,4 +1,4 @@
-"""Verification: what a report says must come out when its run is played again."""
+"""Verification: playing a run again must give every figure of its report."""
 
 from pathlib import Path
 from typing import Any
