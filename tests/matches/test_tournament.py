@@ -120,7 +120,7 @@ def test_the_whole_ladder_is_five_by_six(place: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "word"),
     [
-        (["nobody"], "the rungs are: simple prompts"),
+        (["nobody"], "the names are: simple prompts"),
         (["baseline"], "Go-Explore"),
         (["data flow"], "no attack among"),
         (["cartographer"], "no guardrail among"),

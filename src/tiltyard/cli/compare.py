@@ -53,34 +53,34 @@ def run(
     """
     with exit_on_error(), spinner("playing findings against the other guardrail"):
         runs = [open_run(find_report(wanted, Store(store))) for wanted in (before, after)]
-        told = compare(*runs, unsafe=unsafe)
+        comparison = compare(*runs, unsafe=unsafe)
     if as_json:
-        print_json(told)
+        print_json(comparison)
         return
     console = open_console()
-    _print_numbers(console, told)
+    _print_numbers(console, comparison)
     for track in TRACKS:
-        _print_findings(console, told, track)
-    _print_trials(console, "False positives gained", told.false_positives_gained)
-    _print_trials(console, "False positives lost", told.false_positives_lost)
-    for note in told.notes:
+        _print_findings(console, comparison, track)
+    _print_trials(console, "False positives gained", comparison.false_positives_gained)
+    _print_trials(console, "False positives lost", comparison.false_positives_lost)
+    for note in comparison.notes:
         console.print(Text(f"\nnote: {safe(note)}", "yellow"))
 
 
-def _print_numbers(console: Console, told: Comparison) -> None:
-    if told.settings:
+def _print_numbers(console: Console, comparison: Comparison) -> None:
+    if comparison.settings:
         console.print(
             Text("The settings differ, so the scores are harder to compare:", "bold yellow")
         )
-        for change in told.settings:
+        for change in comparison.settings:
             before, after = format_number(change.before), format_number(change.after)
             console.print(Text(f"  {change.name}: {before} -> {after}"))
         console.print()
     table = Table(box=None, pad_edge=False)
     table.add_column("")
-    for name in (told.before, told.after, "change"):
+    for name in (comparison.before, comparison.after, "change"):
         table.add_column(Text(safe(name)), justify="right")
-    for change in told.numbers:
+    for change in comparison.numbers:
         cells = [format_number(change.before), format_number(change.after), _difference(change)]
         table.add_row(Text(safe(change.name)), *map(Text, cells))
     console.print(table)
@@ -93,9 +93,9 @@ def _difference(change: Change) -> str:
     return f"+{format_number(less)}" if less > 0 else format_number(less) if less else "="
 
 
-def _print_findings(console: Console, told: Comparison, track: Track) -> None:
+def _print_findings(console: Console, comparison: Comparison, track: Track) -> None:
     for fate in ("gained", "lost", "kept"):
-        found = told.having(track, fate)
+        found = comparison.having(track, fate)
         if fate == "kept":
             found = [one for one in found if one.divergence is not None]
         if not found:

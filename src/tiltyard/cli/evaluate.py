@@ -146,7 +146,7 @@ def _other_seeds(seed: int, count: int) -> list[int]:
 
 
 def _print_json(first: Finished, others: list[Finished]) -> None:
-    told = summary(first.report)
+    output = summary(first.report)
     if others:
-        told["other_seeds"] = [summary(other.report) for other in others]
-    print_json(told)
+        output["other_seeds"] = [summary(other.report) for other in others]
+    print_json(output)

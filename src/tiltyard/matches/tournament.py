@@ -149,7 +149,7 @@ def _submissions_at(word: str) -> list[Path]:
                 "the rung `Go-Explore` is closest to it"
             )
         raise TournamentError(
-            f"there is no {word!r}, neither as a path nor as a rung; the rungs are: {names}"
+            f"there is no {word!r}, neither as a path nor as a name; the names are: {names}"
         )
     if not path.is_dir() or any(path.glob("*.py")):
         return [path]

@@ -118,7 +118,7 @@ class OffensePart(Struct, frozen=True, forbid_unknown_fields=True):
         int, Meta(description="The number of verified findings, including repeated ones.")
     ]
     findings_by_predicate: Annotated[
-        dict[str, int], Meta(description="The number of findings for each predicate.")
+        dict[str, int], Meta(description="Findings of each predicate, including repeated ones.")
     ]
     cores: Annotated[
         float, Meta(description="The number of distinct cores: predicate, source and sink.")

@@ -74,7 +74,7 @@ class Endpoint:
             reply = create(**known, extra_body=extra or None)
         except errors.APIStatusError as error:
             if error.status_code in _ABOUT_THE_REQUEST:
-                return Answered(error.status_code, self._told(error.response.text))
+                return Answered(error.status_code, self._quotable(error.response.text))
             raise self._gone(error) from None
         except errors.APITimeoutError:
             raise AgentGoneError(
@@ -82,13 +82,13 @@ class Endpoint:
             ) from None
         except errors.APIConnectionError as error:
             cause = error.__cause__ or error
-            said = self._told(str(cause) or type(cause).__name__)
+            said = self._quotable(str(cause) or type(cause).__name__)
             raise AgentGoneError(
                 f"the endpoint {self._address} cannot be reached: {said}"
             ) from None
         except Exception as error:  # noqa: BLE001
             # The client may raise other errors for unexpected replies.
-            said = f"{type(error).__name__}: {self._told(str(error))}"
+            said = f"{type(error).__name__}: {self._quotable(str(error))}"
             raise AgentGoneError(f"the model failed: {said}") from None
         if len(reply.content) > MAX_REPLY_BYTES:
             return TOO_LARGE
@@ -113,9 +113,11 @@ class Endpoint:
             )
         again = status in _TRIED_AGAIN or status >= 500
         tries = f", and was tried up to {self._tries} times" if again else ""
-        return AgentGoneError(f"the endpoint answered {status}{tries}: {self._told(str(error))}")
+        return AgentGoneError(
+            f"the endpoint answered {status}{tries}: {self._quotable(str(error))}"
+        )
 
-    def _told(self, text: str) -> str:
+    def _quotable(self, text: str) -> str:
         """Return the endpoint's words as a part of a sentence."""
         return printable(self._without_key(text)[:_MAX_WORDS], replacement=" ")
 

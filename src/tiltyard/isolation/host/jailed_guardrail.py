@@ -131,11 +131,11 @@ class JailedRunner:
         self._state = self.initial
         self._history: Any = b""
         self._turn: OpenTurn | None = None
-        """The turn that is going on, after its first decision."""
+        """The current turn, after its first decision."""
         self._digested = 0
-        """How many of its events are in the history."""
-        self._told: int | None = None
-        """How many of its events the guest knows. None: it does not know that the turn began."""
+        """How many events of the turn are in the history."""
+        self._sent: int | None = None
+        """How many events of the turn the guest knows; None if it does not know the turn yet."""
         self._last = 0
         self._cache: dict[bytes, Decision] = {}
         self._encoder = msgspec.msgpack.Encoder()
@@ -156,7 +156,7 @@ class JailedRunner:
         news = self._news(turn)
         asked = self._encoder.encode((self._history, news, call.tool, args))
         self._history = blake2b(asked, digest_size=16).digest()
-        if self._told is None and not self.apart:
+        if self._sent is None and not self.apart:
             known = self._cache.get(self._history)
             if known is not None:
                 return known
@@ -173,7 +173,7 @@ class JailedRunner:
     def _news(self, turn: OpenTurn) -> list[Seen]:
         """Return the events since the last call of this method."""
         if self._turn is not turn:
-            self._turn, self._told, self._digested = turn, None, 0
+            self._turn, self._sent, self._digested = turn, None, 0
             # The handle does not contain turns without a call.
             messages = [closed.message for closed in _turns_after(turn.before, self._state.turns)]
             self._history = self._state.history, messages, turn.message
@@ -184,11 +184,11 @@ class JailedRunner:
     def _ask(
         self, session: Session, turn: OpenTurn, name: str, args: dict[str, Any], news: list[Seen]
     ) -> Decision:
-        if self._told is None:
+        if self._sent is None:
             self._begin(turn)
         else:
             self._notes += news
-        self._told = len(turn.events)
+        self._sent = len(turn.events)
         answer = self._send(session, name, args)
         if isinstance(answer, Forgotten):
             self._notes = [Enter(0), *_repeat(turn.before, 0), *_repeat_turn(turn)]
@@ -231,7 +231,7 @@ class JailedRunner:
             return self._state
         news, turns = self._news(turn), turn.before.turns + 1
         kept = self._state.kept
-        if self._told is not None:
+        if self._sent is not None:
             self._notes += news
             self._notes.append(Close())
             kept = self._commit(turns)
