@@ -126,9 +126,6 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(*_)  # type: ignore[arg-type]
 
 
-# Replies ---------------------------------------------------------------------------------------
-
-
 def answer(status: int, body: str | bytes, headers: dict[str, str] | None = None) -> Reply:
     """Send these bytes in a correct reply."""
     data = body.encode() if isinstance(body, str) else body

@@ -114,9 +114,6 @@ def act(mode: Mode, tool: str, /, **arguments: Any) -> Reply:
     return calls((tool.replace(".", "_"), arguments))
 
 
-# A good conversation ----------------------------------------------------------------------------
-
-
 @BOTH
 def test_calls_are_made_until_the_model_answers(mode: Mode) -> None:
     script = [
@@ -177,8 +174,6 @@ def test_a_request_contains_everything_that_its_answer_depends_on(mode: Mode) ->
     assert ("response_format" in body) is (mode is Mode.STRUCTURED)
     assert ("tools" in body) is (mode is Mode.TOOLS)
 
-
-# No action --------------------------------------------------------------------------------------
 
 BAD_ACTIONS: Final = {
     "not JSON": "{",
@@ -377,9 +372,6 @@ def test_a_match_goes_on_after_a_turn_without_an_action(mode: Mode) -> None:
         assert env.interact("Two.").successful_tool_calls == 1
 
 
-# Repairs ----------------------------------------------------------------------------------------
-
-
 def test_a_repair_request_names_the_problem() -> None:
     with stage([acts("fs.format"), acts("fs.read"), ends("Done.")]) as on:
         assert on.play(Mode.STRUCTURED).answer == "Done."
@@ -416,9 +408,6 @@ def test_a_repair_request_contains_no_control_token(mode: Mode) -> None:
         on.play(mode)
     for request in on.server.requests:
         assert "<|" not in request.raw.decode()
-
-
-# Counting ---------------------------------------------------------------------------------------
 
 
 def test_tokens_and_cost_are_added_up() -> None:
@@ -524,8 +513,6 @@ def test_a_purse() -> None:
     assert Purse().take(None, 7).requests is None
 
 
-# How a model is asked ---------------------------------------------------------------------------
-
 CALL_INBOX: Final = calls(("email_list", {"folder": "inbox", "limit": None, "cursor": None}))
 ACT_INBOX: Final = acts("email.list", folder="inbox", limit=None, cursor=None)
 
@@ -598,9 +585,6 @@ def test_a_permanent_failure_is_not_tried_in_other_manners() -> None:
     with stage([failure(401)]) as on, pytest.raises(AgentGoneError, match="accept the key"):
         on.model.find_manner(Purse())
     assert len(on.server.requests) == 1
-
-
-# Hired ------------------------------------------------------------------------------------------
 
 
 def test_a_recorded_match_replays_without_the_model(tmp_path: Path) -> None:

@@ -66,9 +66,6 @@ def gone(url: str, **how: Any) -> str:
     return told
 
 
-# What is right ----------------------------------------------------------------------------------
-
-
 def test_a_reply_is_returned_unchanged() -> None:
     with ScriptedServer([says("good")]) as server:
         assert ask(server.url) == Answered(200, GOOD)
@@ -134,9 +131,6 @@ def test_an_address_has_no_password_and_no_query(url: str) -> None:
         check_address(url)
 
 
-# Tried again ------------------------------------------------------------------------------------
-
-
 def test_the_client_obeys_retry_after() -> None:
     wait = answer(429, "{}", {"Retry-After": "1"})
     with ScriptedServer([wait, says("good")]) as server:
@@ -170,9 +164,6 @@ def test_a_hang_is_retried() -> None:
     with ScriptedServer([hang, says("good")]) as server:
         assert ask(server.url, seconds=1.0).body == GOOD
     assert len(server.requests) == 2
-
-
-# Given up ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -240,9 +231,6 @@ def test_a_server_without_http() -> None:
         assert "cannot be reached" in gone(server.url)
 
 
-# About the request ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_refused_conversation_is_an_answer(status: int) -> None:
     with ScriptedServer([failure(status, "maximum context length is 8192")]) as server:
@@ -250,9 +238,6 @@ def test_a_refused_conversation_is_an_answer(status: int) -> None:
     assert answered.status == status
     assert "maximum context length" in answered.body
     assert len(server.requests) == 1
-
-
-# Too much ---------------------------------------------------------------------------------------
 
 
 def measured(url: str) -> tuple[Answered, int]:
@@ -291,9 +276,6 @@ def test_a_compressed_reply_is_not_decompressed() -> None:
         _, most = measured(server.url)
     assert most < 10 * MAX_REPLY_BYTES
     assert server.requests[0].headers["accept-encoding"] == "identity"
-
-
-# The key ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -352,8 +334,6 @@ def test_an_invalid_key_is_not_quoted(monkeypatch: pytest.MonkeyPatch, key: str)
     assert "OPENAI_API_KEY" in told
     assert server.requests == []
 
-
-# Certificates -----------------------------------------------------------------------------------
 
 HOST: Final = "127.0.0.2"
 """This machine too, but under a name for which the client uses the environment's settings."""

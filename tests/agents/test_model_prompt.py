@@ -106,9 +106,6 @@ def test_ordinary_texts_are_unchanged(text: str) -> None:
     assert harmless(text) == text
 
 
-# Whole conversations ----------------------------------------------------------------------------
-
-
 class Replaying:
     """Makes fixed calls."""
 

@@ -65,9 +65,6 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
         del sys.modules[name]
 
 
-# Finding the class ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["a:B", "a.b:C", "a_1.b:C.D", "local:Agent", "_:_"])
 def test_a_module_and_a_class_name_an_agent(name: str) -> None:
     assert is_own(name)
@@ -164,9 +161,6 @@ def test_what_is_wrong_with_a_class_is_said_in_one_line(
 def test_a_shipped_agent_needs_no_such_check() -> None:
     AgentChoice().check_own()
     AgentChoice("openai:m").check_own()
-
-
-# Playing ---------------------------------------------------------------------------------------
 
 
 class Scripted:

@@ -202,8 +202,6 @@ def test_probe_tries_your_own_agent(tiltyard: Command, refusal: Refusal) -> None
     assert "the agent bots:Failing raised ValueError: cannot think" in sentence
 
 
-# Tournaments -----------------------------------------------------------------------------------
-
 ENTRANTS: Final = ("tournament", "mine", "allow all", "data flow", "--json")
 
 

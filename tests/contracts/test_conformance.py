@@ -73,9 +73,6 @@ AGENTS: dict[str, Callable[[], Any]] = {
 SUITES = AgentConformance, GuardrailConformance, AttackConformance
 
 
-# Shipped implementations -----------------------------------------------------------------------
-
-
 @pytest.fixture(params=AGENTS)
 def agent_kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -120,9 +117,6 @@ class TestShippedAttacks(AttackConformance):
         return ATTACK_LADDER[self.rung]()
 
 
-# The suites themselves -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_suite_says_what_to_override(suite: type) -> None:
     (make,) = (name for name in vars(suite) if name.startswith("make_"))
@@ -145,9 +139,6 @@ def failures_of(suite: Any) -> dict[str, str]:
         except AssertionError as error:
             failed[name] = str(error)
     return failed
-
-
-# Broken agents ---------------------------------------------------------------------------------
 
 
 class Agent(Nodding):
@@ -316,9 +307,6 @@ def test_an_agent_that_is_not_deterministic_can_say_so() -> None:
     assert failures_of(Suite()) == {}
 
 
-# Broken guardrails -----------------------------------------------------------------------------
-
-
 class UnlikeGuardrail:
     def decide(self, tool_name: str) -> Decision:
         return Decision.deny(tool_name)
@@ -401,9 +389,6 @@ def test_a_broken_guardrail_fails(guardrail: Callable[[], Any], test: str, said:
     with pytest.raises(AssertionError) as raised:
         getattr(suite, f"test_{test}")()
     assert said in str(raised.value)
-
-
-# Broken attacks --------------------------------------------------------------------------------
 
 
 class Patient:
@@ -553,9 +538,6 @@ def test_an_attack_that_spends_by_chance_fails(monkeypatch: pytest.MonkeyPatch) 
     suite.make_attack = WastefulAttack  # type: ignore[method-assign]
     with pytest.raises(AssertionError, match="spent 5 and 6 steps"):
         suite.test_the_same_world_gives_the_same_candidates()
-
-
-# Good implementations -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
