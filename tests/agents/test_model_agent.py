@@ -484,7 +484,7 @@ def test_a_request_that_might_exceed_the_cost_is_not_sent() -> None:
     with stage([says(act_once, tokens=(60, 40))], price=Price(10_000_000, 10_000_000)) as on:
         purse = Purse(None, 100_000)
         env = SandboxEnv(scenario=HOUSE, agent=on.agent(Mode.STRUCTURED, purse))
-        with pytest.raises(BudgetSpentError, match=r"of \$0.10 .* one more request may cost \$0\."):
+        with pytest.raises(BudgetSpentError, match=r"of \$0.10 .* the next request may cost \$0\."):
             env.interact("Go on.")
     asked = len(on.server.requests)
     assert asked > 1

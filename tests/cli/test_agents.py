@@ -243,4 +243,4 @@ def test_the_pairs_of_a_tournament_share_the_requests_to_a_model(
         done = tiltyard(*ENTRANTS, *model, "--max-requests", 1)
         assert done.exit_code == 1
         reasons = {one["reason"] for one in json.loads(done.stdout)["pairings"]}
-        assert reasons == {"no requests are left before Tiltyard knows how to ask test"}
+        assert reasons == {"test could not be tried out: no requests are left"}

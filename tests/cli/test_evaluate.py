@@ -135,7 +135,7 @@ def test_a_failed_match_exits_with_one_and_prints_the_line(tmp_path: Path) -> No
         ("attack.py --agent openai:x --max-cost inf --price 1,1", "--max-cost is at most"),
         ("attack.py --max-requests 5", "are for language models"),
         ("attack.py --scenario empty", "does not exist"),
-        ("attack.py --store text.zip", "Name another with --store"),
+        ("attack.py --store text.zip", "Choose another directory with --store"),
     ],
 )
 def test_wrong_use_is_explained_in_one_sentence(line: str, said: str, tmp_path: Path) -> None:

@@ -325,7 +325,7 @@ def test_max_cost_below_the_first_request_fails_the_match(play: Play, cost: floa
         done = play(server, "--max-cost", cost, "--price", "100,100")
     _, report = run_of(done, code=1)
     assert [failure.kind for failure in report.failures] == ["agent"]
-    assert "before it is known how" in report.failures[0].message
+    assert "could not be tried out" in report.failures[0].message
     assert server.requests == 0
 
 

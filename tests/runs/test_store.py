@@ -13,7 +13,7 @@ from tiltyard.runs.store import REPORT, Store, StoreError, find_report
 def test_a_store_that_cannot_be_written_is_refused_before_a_match(tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")
-    with pytest.raises(StoreError, match="Name another"):
+    with pytest.raises(StoreError, match="Choose another directory"):
         evaluate(request(submission(tmp_path / "mine")), Store(in_the_way))
 
 

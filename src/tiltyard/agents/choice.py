@@ -164,7 +164,7 @@ def _hire_model(
         try:
             manner = model.find_manner(purse)
         except OutOfRequestsError as error:
-            raise AgentGoneError(f"{error} before Tiltyard knows how to ask {name}") from None
+            raise AgentGoneError(f"{name} could not be tried out: {error}") from None
         yield ModelAgent(model, manner, purse=purse)
 
 

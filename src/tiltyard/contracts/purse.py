@@ -41,8 +41,8 @@ class Purse:
             if self.cost is not None and self.spent_cost + max(1, most) > self.cost:
                 left = max(0, self.cost - self.spent_cost)
                 raise OutOfRequestsError(
-                    f"of ${dollars(self.cost)} there are ${dollars(left)} left, and one more "
-                    f"request may cost ${dollars(most)}"
+                    f"${dollars(left)} of ${dollars(self.cost)} is left, and the next request "
+                    f"may cost ${dollars(most)}"
                 )
             self._paid.add(key)
             self.spent_requests += 1
