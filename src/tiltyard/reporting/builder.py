@@ -195,10 +195,6 @@ def count_refused(refused: Iterable[Refused]) -> dict[str, int]:
     return dict(sorted(Counter(one.reason for one in refused).items()))
 
 
-def count_predicates(cells: Iterable[Cell]) -> dict[str, int]:
-    return dict(sorted(Counter(cell.predicate.value for cell in cells).items()))
-
-
 def count_breaches(cells: Iterable[Cell]) -> dict[str, int]:
     return dict(
         sorted(
