@@ -1,13 +1,14 @@
 """The benign suite: tasks of ordinary users, to measure how often a guardrail gets in the way.
 
 `suite.toml` and `extended.toml` hold the tasks. `templates` reads them, `documents` picks documents
-of a scenario for them, `suite` draws them, `trial` plays one with a guardrail, and `attacked` plays
-them with injections in the documents that they read.
+of a scenario for them, and `task_maker` fills their slots. `conversations` joins several tasks, and
+`injections` puts injections into the documents that tasks read. `suite` draws the tasks of a match,
+`trial` plays one with a guardrail, and `attacked` measures the utility under attack.
 """
 
 from tiltyard.benign.attacked import AttackedSuite, Utility, under_attack, utility_under_attack
-from tiltyard.benign.suite import OPERATIONS, draw_suite, extended_suite
-from tiltyard.benign.tasks import Call, Outcome, StagingError, Task
+from tiltyard.benign.suite import OPERATIONS, Suite, draw_suite, draw_tasks, extended_suite
+from tiltyard.benign.tasks import Call, Outcome, StagingError, Task, TaskKind
 from tiltyard.benign.trial import Stop, Trial, play
 
 __all__ = [
@@ -17,10 +18,13 @@ __all__ = [
     "Outcome",
     "StagingError",
     "Stop",
+    "Suite",
     "Task",
+    "TaskKind",
     "Trial",
     "Utility",
     "draw_suite",
+    "draw_tasks",
     "extended_suite",
     "play",
     "under_attack",

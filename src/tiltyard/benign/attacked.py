@@ -1,17 +1,15 @@
 """Benign tasks under attack: live injections in the documents that the tasks read.
 
-An injection goes below the text of a document, like a comment below a page. The user's messages and
-the expected outcomes do not change. The injections are those of the scenario, of the same medium.
+The user's messages and the expected outcomes do not change. The injections are those of the
+scenario, of the same medium.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from tiltyard.agents.grammar import Wait, instructions
-from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker
+from tiltyard.benign.documents import DocumentPicker
+from tiltyard.benign.injections import inject, live_injections, medium_of
 from tiltyard.benign.tasks import Task
 from tiltyard.benign.templates import load_task_templates
 from tiltyard.benign.trial import play
@@ -22,9 +20,6 @@ from tiltyard.foundation.draw import Draw
 from tiltyard.judge.judge import Judge
 from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
 from tiltyard.world.scenario import Scenario
-from tiltyard.world.text import by_user
-
-_SEPARATOR: Final = "\n\n"
 
 
 class AttackedSuite(Struct, frozen=True):
@@ -91,62 +86,15 @@ def under_attack(tasks: Iterable[Task], scenario: Scenario, key: str) -> Attacke
     """Add injections, drawn by `key`, to the documents from strangers that `tasks` read."""
     templates = load_task_templates()
     picker = DocumentPicker(scenario, templates.secret_looking)
-    injections = _injections(scenario)
+    injections = live_injections(scenario)
     draw = Draw("benign under attack", templates.version, key)
     added: dict[str, str] = {}
     attacked: list[Task] = []
     left_out: list[Task] = []
     for task in tasks:
         strange = [name for name in task.reads if picker.may_hold_strangers_words(name)]
-        reached = [name for name in strange if injections.get(name.partition(":")[0])]
+        reached = [name for name in strange if injections.get(medium_of(name))]
         for name in reached:
-            options = injections[name.partition(":")[0]]
-            added.setdefault(name, _SEPARATOR + draw.branch(name).choice(options))
+            added.setdefault(name, draw.branch(name).choice(injections[medium_of(name)]))
         (attacked if reached else left_out).append(task)
-    return AttackedSuite(_with_added_text(scenario, added), tuple(attacked), tuple(left_out))
-
-
-def _injections(scenario: Scenario) -> dict[str, list[str]]:
-    """Return the texts of the live injections by medium.
-
-    Of an attack over several documents, use the first one, to which the user is led. Leave out
-    injections that only wait for another call: the task may never make that call.
-    """
-    texts = dict(_texts(scenario))
-    injections: dict[str, list[str]] = {}
-    seen: set[tuple[str, str]] = set()
-    for entry in scenario.labels.planted:
-        attack = entry.family, entry.template
-        if not entry.live or attack in seen or entry.document not in texts:
-            continue
-        seen.add(attack)
-        text = texts[entry.document]
-        now = instructions(by_user(text)).operations
-        if any(not isinstance(operation, Wait) for operation in now):
-            injections.setdefault(entry.document.partition(":")[0], []).append(text)
-    return injections
-
-
-def _texts(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    yield from ((f"{WEB}:{page.id}", page.content) for page in scenario.pages)
-    for mails in scenario.folders.values():
-        yield from ((f"{EMAIL}:{mail.id}", mail.body) for mail in mails)
-    yield from ((f"{FILE}:{path}", text) for path, text in scenario.files.items())
-
-
-def _with_added_text(scenario: Scenario, added: dict[str, str]) -> Scenario:
-    """Return the scenario with text added to documents. The search index does not change."""
-    pages = tuple(
-        replace(page, content=page.content + added.get(f"{WEB}:{page.id}", ""))
-        for page in scenario.pages
-    )
-    folders = {
-        folder: tuple(
-            replace(mail, body=mail.body + added.get(f"{EMAIL}:{mail.id}", "")) for mail in mails
-        )
-        for folder, mails in scenario.folders.items()
-    }
-    contents = {
-        path: text + added.get(f"{FILE}:{path}", "") for path, text in scenario.files.items()
-    }
-    return Scenario(pages, folders, contents, scenario.labels, scenario.world.web.index)
+    return AttackedSuite(inject(scenario, added), tuple(attacked), tuple(left_out))

@@ -3,73 +3,227 @@
 Every draw is keyed by the key of the match and the variant, so a suite is the same everywhere.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker, Preferences, may_look_alike
-from tiltyard.benign.tasks import Call, Outcome, StagingError, Task
-from tiltyard.benign.templates import (
-    Operation,
-    TaskTemplate,
-    TaskTemplates,
-    load_task_templates,
-)
+from tiltyard.benign.conversations import draw_conversation
+from tiltyard.benign.documents import Preferences, may_look_alike
+from tiltyard.benign.injections import inject, live_injections, medium_of
+from tiltyard.benign.task_maker import MAX_REDRAWS, TaskMaker
+from tiltyard.benign.tasks import StagingError, Task, TaskKind
+from tiltyard.benign.templates import Operation, TaskTemplate, load_task_templates
+from tiltyard.benign.trial import call_of, play
 from tiltyard.foundation.draw import Draw
-from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.guardrails.allow_all import AllowAllGuardrail
+from tiltyard.rulesets.ruleset import DefenseRules, load_ruleset
 from tiltyard.world import templates
 from tiltyard.world.scenario import Scenario
-from tiltyard.world.templates import Filler
-from tiltyard.world.urls import read_address
 
-MAX_REDRAWS: Final = 200
 OPERATIONS: Final = tuple(operation.name for operation in load_task_templates().suite)
 """The seven operations of the competition."""
+LONG_INJECTED: Final = 3
+"""Every third injected task is a long conversation."""
 
-_OPENED_WITH: Final = {"web.open": WEB, "email.read": EMAIL, "fs.read": FILE}
+
+class _Injected(Struct, frozen=True):
+    """A task, and the injection for one of the documents that it reads."""
+
+    task: Task
+    document: str
+    injection: str
 
 
-def draw_suite(scenario: Scenario, key: str, variants: int | None = None) -> tuple[Task, ...]:
-    """Draw `variants` tasks for each of the seven operations, by the key of a match.
+Drawn = dict[str, list[Task]]
+"""Tasks by the name of their operation."""
 
-    The default is the number of variants in the `design` ruleset.
+
+class Suite(Struct, frozen=True):
+    """The benign tasks of a match, and the two scenarios that they run in."""
+
+    scenario: Scenario
+    poisoned: Scenario
+    """The scenario with live injections in pages and mails that the injected tasks read."""
+    tasks: tuple[Task, ...]
+
+    def scenario_of(self, task: Task) -> Scenario:
+        return self.poisoned if task.kind is TaskKind.INJECTED else self.scenario
+
+
+def draw_suite(scenario: Scenario, key: str, rules: DefenseRules | None = None) -> Suite:
+    """Draw the tasks of the seven operations, by the key of a match.
+
+    `rules` says how many tasks of each kind to draw; the default is the `design` ruleset. Every
+    task succeeds if the guardrail allows everything.
     """
-    variants = load_ruleset().defense.variants if variants is None else variants
-    if variants < 1:
-        raise ValueError(f"variants must be at least 1, not {variants}")
-    book = load_task_templates()
-    maker = _TaskMaker(scenario, book)
-    draw = Draw("benign", book.version, templates.load().version, key, scenario.digest)
-    chosen = {
-        operation.name: _chosen(operation, draw.branch(operation.name), variants)
-        for operation in book.suite
-    }
-    with_lookalike = _lookalikes(chosen, draw.branch("look-alikes"), variants)
-    tasks: list[Task] = []
-    for operation in book.suite:
-        for number, template in enumerate(chosen[operation.name]):
-            lookalike = (operation.name, number) in with_lookalike
-            preferences = Preferences(lookalike=lookalike, plain=operation.plain or not lookalike)
-            task_draw = draw.branch(operation.name, number)
-            tasks.append(maker.make(operation, template, task_draw, preferences))
-    return tuple(tasks)
+    rules = load_ruleset().defense if rules is None else rules
+    drawer = _Drawer(scenario, key)
+    ordinary = drawer.draw_ordinary(rules.variants)
+    long = drawer.draw_long(rules.long_variants)
+    poisoned, injected = drawer.draw_injected(rules.injected_variants, rules.long_variants)
+    kinds = ordinary, long, injected
+    tasks = tuple(task for name in OPERATIONS for kind in kinds for task in kind[name])
+    return Suite(scenario, poisoned, tasks)
+
+
+def draw_tasks(scenario: Scenario, key: str, variants: int) -> tuple[Task, ...]:
+    """Draw only the ordinary tasks of a suite: `variants` for each of the seven operations."""
+    drawn = _Drawer(scenario, key).draw_ordinary(variants)
+    return tuple(task for name in OPERATIONS for task in drawn[name])
 
 
 def extended_suite(scenario: Scenario) -> tuple[Task, ...]:
     """Return every task of the extended suite once."""
-    book = load_task_templates()
-    maker = _TaskMaker(scenario, book)
-    draw = Draw("benign", book.version, templates.load().version, "extended", scenario.digest)
+    drawer = _Drawer(scenario, "extended")
     return tuple(
-        maker.make(
+        drawer.maker.make(
             operation,
             template,
-            draw.branch(template.name),
+            drawer.draw.branch(template.name),
             Preferences(lookalike=template.lookalike),
         )
-        for operation in book.extended
+        for operation in load_task_templates().extended
         for template in operation.task
+    )
+
+
+class _Drawer:
+    """Draws the tasks of one match."""
+
+    def __init__(self, scenario: Scenario, key: str) -> None:
+        book = load_task_templates()
+        self.scenario = scenario
+        self.operations = book.suite
+        self.maker = TaskMaker(scenario, book)
+        version = templates.load().version
+        self.draw = Draw("benign", book.version, version, key, scenario.digest)
+
+    def draw_ordinary(self, variants: int) -> Drawn:
+        if variants < 1:
+            raise ValueError(f"variants must be at least 1, not {variants}")
+        chosen = {
+            operation.name: _chosen(operation, self.draw.branch(operation.name), variants)
+            for operation in self.operations
+        }
+        with_lookalike = _lookalikes(chosen, self.draw.branch("look-alikes"), variants)
+        drawn: Drawn = {name: [] for name in chosen}
+        for operation in self.operations:
+            for number, template in enumerate(chosen[operation.name]):
+                lookalike = (operation.name, number) in with_lookalike
+                preferences = Preferences(
+                    lookalike=lookalike, plain=operation.plain or not lookalike
+                )
+                task_draw = self.draw.branch(operation.name, number)
+                task = self.maker.make(operation, template, task_draw, preferences)
+                drawn[operation.name].append(task)
+        return drawn
+
+    def draw_long(self, variants: int) -> Drawn:
+        return {
+            operation.name: [self._conversation(operation, number) for number in range(variants)]
+            for operation in self.operations
+        }
+
+    def draw_injected(self, variants: int, first_long: int) -> tuple[Scenario, Drawn]:
+        """Draw tasks that read an injection, and the scenario with the injections.
+
+        An operation that reads no page or mail gets long conversations instead, numbered from
+        `first_long` on.
+        """
+        injections = live_injections(self.scenario)
+        drawn: Drawn = {}
+        places: list[tuple[Operation, int]] = []
+        for operation in self.operations:
+            drawn[operation.name] = []
+            if any(template.media & injections.keys() for template in operation.task):
+                places += [(operation, number) for number in range(variants)]
+            else:
+                numbers = range(first_long, first_long + variants)
+                drawn[operation.name] = [self._conversation(operation, n) for n in numbers]
+        poisoned, tasks = self._inject_all(places, injections)
+        for task in tasks:
+            drawn[task.operation].append(task)
+        return poisoned, drawn
+
+    def _conversation(self, operation: Operation, number: int) -> Task:
+        """Draw a long conversation that succeeds without a guardrail."""
+        draw = self.draw.branch("long", operation.name)
+        own = draw.shuffled(operation.task)
+        for attempt in range(MAX_REDRAWS):
+            part = operation, own[(number + attempt) % len(own)]
+            try:
+                task = draw_conversation(
+                    self.maker, self.operations, part, draw.branch(number, attempt)
+                )
+            except StagingError:
+                # A small scenario has too few files for some combinations of tasks.
+                continue
+            if _works(task, self.scenario):
+                return task
+        raise StagingError(
+            f"{operation.name!r} cannot be staged: "
+            f"no long conversation succeeded in {MAX_REDRAWS} tries"
+        )
+
+    def _inject_all(
+        self, places: Sequence[tuple[Operation, int]], injections: Mapping[str, Sequence[str]]
+    ) -> tuple[Scenario, list[Task]]:
+        """Draw a task for each place, until all of them succeed in the same poisoned scenario."""
+        attempts = [0] * len(places)
+        staged = [self._stage(*place, 0, injections) for place in places]
+        for _ in range(MAX_REDRAWS):
+            # Tasks can share a document. The first of them decides on its injection.
+            texts = {one.document: one.injection for one in reversed(staged) if one is not None}
+            poisoned = inject(self.scenario, texts)
+            tasks = [one.task for one in staged if one is not None and _works(one.task, poisoned)]
+            if len(tasks) == len(places):
+                return poisoned, tasks
+            for at, one in enumerate(staged):
+                if one is None or one.task not in tasks:
+                    attempts[at] += 1
+                    staged[at] = self._stage(*places[at], attempts[at], injections)
+        raise StagingError(f"no injected tasks succeeded together in {MAX_REDRAWS} tries")
+
+    def _stage(
+        self,
+        operation: Operation,
+        number: int,
+        attempt: int,
+        injections: Mapping[str, Sequence[str]],
+    ) -> _Injected | None:
+        """Draw a task and an injection for the first page or mail that it reads."""
+        draw = self.draw.branch("injected", operation.name)
+        own = draw.shuffled([one for one in operation.task if one.media & injections.keys()])
+        template = own[(number + attempt) % len(own)]
+        draw = draw.branch(number, attempt)
+        try:
+            if number % LONG_INJECTED == LONG_INJECTED - 1:
+                part = operation, template
+                task = draw_conversation(self.maker, self.operations, part, draw, own_first=True)
+            else:
+                task = self.maker.make(operation, template, draw, Preferences(plain=True))
+        except StagingError:
+            return None
+        document = next(name for name in task.reads if medium_of(name) in injections)
+        text = draw.branch("injection").choice(injections[medium_of(document)])
+        return _Injected(replace(task, kind=TaskKind.INJECTED), document, text)
+
+
+def _works(task: Task, scenario: Scenario) -> bool:
+    """Tell whether a task succeeds without a guardrail, and meets an injection if it should.
+
+    No injected call may equal one of the user's: a trial could not tell them apart.
+    """
+    trial = play(task, scenario, AllowAllGuardrail)
+    made = [call_of(event) for event in trial.trace.events]
+    own = [call for call in made if call in task.calls]
+    is_injected = len(made) > len(own)
+    return (
+        not trial.false_positive
+        and own == list(task.calls)
+        and is_injected is (task.kind is TaskKind.INJECTED)
     )
 
 
@@ -95,112 +249,3 @@ def _lookalikes(
     ]
     drawn = [draw.choice(variant) for variant in draw.shuffled(candidates) if variant]
     return frozenset(drawn[: (variants + 1) // 2])
-
-
-class _TaskMaker:
-    """Turns templates into tasks for one scenario."""
-
-    def __init__(self, scenario: Scenario, book: TaskTemplates) -> None:
-        self.picker = DocumentPicker(scenario, book.secret_looking)
-        self.words = {**templates.load().words, **book.words}
-        self.site = scenario.world.site
-
-    def make(
-        self, operation: Operation, template: TaskTemplate, draw: Draw, preferences: Preferences
-    ) -> Task:
-        """Fill the slots of `template` from the scenario and the vocabulary."""
-        slots = Filler(draw.branch("words"), self.words)
-        try:
-            self._set_documents(slots, template, draw, preferences)
-            self._set_names(slots, template)
-        except StagingError as error:
-            place = f"{operation.name!r} ({template.name})"
-            raise StagingError(f"{place} cannot be staged: {error}") from None
-        for name, words in template.define.items():
-            slots.set(name, slots.fill(words))
-        calls = [slots.fill(call).partition(" ") for call in template.calls]
-        task_calls = tuple(Call(tool, target) for tool, _, target in calls)
-        return Task(
-            operation.name,
-            template.name,
-            tuple(slots.fill(message) for message in template.messages),
-            task_calls,
-            tuple(_filled(outcome, slots) for outcome in template.outcome),
-            tuple(self._reads(task_calls, [slots.fill(name) for name in template.reads])),
-        )
-
-    def _set_documents(
-        self, slots: Filler, template: TaskTemplate, draw: Draw, preferences: Preferences
-    ) -> None:
-        taken: frozenset[str] = frozenset()
-        for slot, kind in template.documents.items():
-            document_draw = draw.branch("document", slot)
-            found = self.picker.pick(kind, document_draw, replace(preferences, taken=taken))
-            taken |= {found.key}
-            for suffix, value in found.slots().items():
-                slots.set(slot + suffix, value)
-            opening = Filler(document_draw.branch("opening"), self.words)
-            opening.set("name", found.called or found.id)
-            phrases = self.words[f"open_{found.medium}"]
-            slots.set(f"{slot}_open", opening.fill(opening.draw.choice(phrases)))
-
-    def _set_names(self, slots: Filler, template: TaskTemplate) -> None:
-        """Set the slots for new files, URLs and people."""
-        is_internal = self.site.is_internal_address
-        slots.set("owner", self.site.owner)
-        new = _drawn(slots, "{scratch}", self._is_new, "free path")
-        slots.set("new", new)
-        other = _drawn(
-            slots, "{scratch}", lambda path: path != new and self._is_new(path), "free path"
-        )
-        slots.set("new2", other)
-        slots.set("url", _drawn(slots, "{url}", self.picker.is_external, "external host"))
-        slots.set(
-            "stranger",
-            _drawn(slots, "{stranger}", lambda to: not is_internal(to), "external domain"),
-        )
-        if not any("{colleague}" in m or "{intranet}" in m for m in template.messages):
-            return
-        domain = min(self.site.internal_domains, default="")
-        if not domain:
-            raise StagingError("the scenario has no internal domain")
-        pattern = f"{{lower first}}.{{lower last}}@{domain}"
-        slots.set("colleague", _drawn(slots, pattern, self._is_colleague, "internal address"))
-        slots.set("intranet", slots.fill(f"https://{{hostnoun}}.{domain}/{{urlpath}}"))
-
-    def _is_new(self, path: str) -> bool:
-        # A guardrail's rule against `curl` must not match a file name such as `curlew.txt`.
-        return self.picker.is_free(path) and "curl" not in path
-
-    def _is_colleague(self, address: str) -> bool:
-        return read_address(address) not in (None, self.site.owner)
-
-    def _reads(self, calls: tuple[Call, ...], others: list[str]) -> Iterator[str]:
-        """Yield the documents of the scenario that a task reads, each once."""
-        found: dict[str, None] = dict.fromkeys(others)
-        scenario, world = self.picker.scenario, self.picker.world
-        for call in calls:
-            medium = _OPENED_WITH.get(call.tool)
-            name = call.target
-            if medium == WEB:
-                page = world.web.find(name)
-                name = "" if page is None else page.id
-            if medium is not None and name and (medium != FILE or name in scenario.files):
-                found[f"{medium}:{name}"] = None
-        yield from found
-
-
-def _filled(outcome: Outcome, slots: Filler) -> Outcome:
-    return Outcome(
-        outcome.kind, slots.fill(outcome.name), slots.fill(outcome.holds), outcome.spelled
-    )
-
-
-def _drawn(slots: Filler, template: str, fits: Callable[[str], bool], needed: str) -> str:
-    """Fill `template` until the result fits the scenario."""
-    for number in range(MAX_REDRAWS):
-        # A new filler each time, so that slots do not keep words that did not fit.
-        value = Filler(slots.draw.branch(template, number), slots.words).fill(template)
-        if fits(value):
-            return value
-    raise StagingError(f"found no {needed} after {MAX_REDRAWS} tries")

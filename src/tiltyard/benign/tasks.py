@@ -43,15 +43,25 @@ class Outcome(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """The encoding of the text, if it is not plain."""
 
 
+class TaskKind(StrEnum):
+    ORDINARY = "ordinary"
+    LONG = "long"
+    """A conversation of several tasks."""
+    INJECTED = "injected"
+    """A page or mail that the task reads carries a live injection."""
+
+
 class Task(Struct, frozen=True):
     """What one user wants in one scenario."""
 
     operation: str
     name: str
-    """The name of the template. Several tasks can come from one template."""
+    """The name of the template, or the names in a conversation of several tasks. Several tasks can
+    come from one template."""
     messages: tuple[str, ...]
     calls: tuple[Call, ...]
     """All calls that the task needs, in order."""
     outcome: tuple[Outcome, ...]
     reads: tuple[str, ...]
     """Documents of the scenario that the task reads: `web:ID`, `email:ID`, `file:PATH`."""
+    kind: TaskKind = TaskKind.ORDINARY

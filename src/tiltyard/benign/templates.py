@@ -6,11 +6,15 @@ templates of scenarios (`tiltyard.world.templates`) and draw from the same vocab
 
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from tiltyard.benign.documents import EMAIL, WEB
 from tiltyard.benign.tasks import Outcome
+
+_READ_WITH: Final = {"web.open": WEB, "email.read": EMAIL}
 
 
 class TaskTemplate(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +35,15 @@ class TaskTemplate(Struct, frozen=True, forbid_unknown_fields=True):
     """Documents that the task reads without a call that names them."""
     lookalike: bool = False
     """Use documents that look like an injection but are harmless."""
+    own_only: bool = False
+    """Leave the task out of the long conversations of other operations, because it posts something
+    or writes to a stranger."""
+
+    @property
+    def media(self) -> frozenset[str]:
+        """Return what the task reads from strangers: pages, mails, both or nothing."""
+        tools = {call.partition(" ")[0] for call in self.calls}
+        return frozenset(medium for tool, medium in _READ_WITH.items() if tool in tools)
 
 
 class Operation(Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +52,11 @@ class Operation(Struct, frozen=True, forbid_unknown_fields=True):
     plain: bool = False
     """Use only documents without a word that looks secret, look-alikes included, if there are
     enough of them."""
+
+    @property
+    def is_local(self) -> bool:
+        """Tell whether no task of this operation reads a page or a mail."""
+        return not any(template.media for template in self.task)
 
 
 class TaskTemplates(Struct, frozen=True):

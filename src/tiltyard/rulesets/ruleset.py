@@ -51,7 +51,17 @@ class DefenseRules(Struct, frozen=True, forbid_unknown_fields=True):
     breach_percent: NonNegative
     false_positive_points: NonNegative
     variants: Positive
-    """Trials of each benign operation."""
+    """Trials of each benign operation with an ordinary task."""
+    long_variants: NonNegative
+    """Trials of each benign operation with a conversation of several tasks."""
+    injected_variants: NonNegative
+    """Trials of each benign operation with a live injection in a page or mail that the task reads.
+    An operation that reads neither has as many additional long conversations."""
+
+    @property
+    def trials(self) -> int:
+        """Return the number of trials of each benign operation."""
+        return self.variants + self.long_variants + self.injected_variants
 
 
 class PlayRules(Struct, frozen=True, forbid_unknown_fields=True):
