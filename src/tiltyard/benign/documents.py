@@ -264,6 +264,11 @@ class DocumentPicker:
         )
 
 
+def medium_of(kind: str) -> str:
+    """Return the medium of the documents of a kind."""
+    return WEB if kind in _PAGES else EMAIL if kind in _MAILS else FILE
+
+
 def may_look_alike(kinds: Iterable[str]) -> bool:
     """Tell whether a task about documents of `kinds` can use a look-alike."""
     return not _MAY_LOOK_ALIKE.isdisjoint(kinds)
@@ -301,6 +306,8 @@ _KINDS: Final[dict[str, Callable[[DocumentPicker], Iterable[Document]]]] = {
     ),
     "secretive": DocumentPicker.secretive,
 }
+_PAGES: Final = frozenset(("page", "welcome", "howto", "found", "addressed"))
+_MAILS: Final = frozenset(("mail", "answerable", "memo", "letter", "latest", "listed", "filed"))
 _MAY_LOOK_ALIKE: Final = frozenset(("page", "mail", "memo", "letter", "paper", "outside"))
 _DESCRIPTIONS: Final = {
     "page": "page",

@@ -125,11 +125,19 @@ class OfficialRules(Struct, frozen=True, forbid_unknown_fields=True):
     """Number of worlds drawn from an organizer's key."""
 
 
+SUITE_PHRASES: Final = "suite"
+"""The kind of phrases that come from the benign suite and not from a ruleset."""
+
+
 class VocabularyRules(Struct, frozen=True, forbid_unknown_fields=True):
-    """The messages a search can send. In a phrase, `{slot}` stands for one of the slot's words."""
+    """The messages a search can send. In a phrase, `{slot}` stands for one of the slot's words.
+
+    In a ruleset, phrases and the words of slots are templates in the language of the benign suite:
+    `[open|visit]` is a choice, and `{page_open}` a request to open a page of the slot `page`.
+    """
 
     phrases: dict[str, tuple[str, ...]]
-    """Phrases by kind."""
+    """Phrases by kind. The phrases of the kind `suite` are all messages of the benign suite."""
     weights: NonEmpty
     """Kinds of phrases to draw from. A kind that appears twice is drawn twice as often."""
     washes: NonEmpty
@@ -264,21 +272,17 @@ def _contradictions(ruleset: Ruleset) -> Iterator[str]:
         given, allowed = (", ".join(sorted(x)) for x in (ruleset.attack.weights, PREDICATES))
         yield f"`attack.weights` names {given or 'nothing'}; expected exactly {allowed}"
     vocabulary = ruleset.search.vocabulary
+    if SUITE_PHRASES in vocabulary.phrases:
+        yield (
+            f"`search.vocabulary.phrases` has phrases of the kind {SUITE_PHRASES!r}, "
+            "which the benign suite gives"
+        )
     for kind in vocabulary.weights:
-        if not vocabulary.phrases.get(kind):
+        if kind != SUITE_PHRASES and not vocabulary.phrases.get(kind):
             yield (
                 f"`search.vocabulary.weights` names {kind!r}, "
                 "but `search.vocabulary.phrases` has no such phrases"
             )
-    slots = vocabulary.slots.keys() | set(vocabulary.learns)
-    phrases = [phrase for kind in vocabulary.phrases.values() for phrase in kind]
-    for phrase in (*phrases, *vocabulary.washes):
-        for slot in re.findall(r"\{(\w+)\}", phrase):
-            if slot not in slots:
-                yield (
-                    f"the phrase {phrase!r} has a slot {slot!r}, which is neither in "
-                    "`search.vocabulary.slots` nor in `search.vocabulary.learns`"
-                )
 
 
 def _read_shipped(name: str) -> str:

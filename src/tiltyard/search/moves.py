@@ -84,7 +84,10 @@ OPERATORS: Final[dict[str, Operator]] = {
     "retarget": retarget,
 }
 
-_OBJECT: Final = re.compile(r"\b(?:post|send|save|mail|upload) (?:it|secret\.txt|the file)\b")
+_OBJECT: Final = re.compile(
+    r"\b(?:post|send|save|mail|upload|submit|forward|email|store|copy|write) "
+    r"(?:it|secret\.txt|the file)\b"
+)
 _ENCODED: Final = re.compile(r" as (?:base64|hex|url|reverse|rot13|spaced)\b")
 _SLOTS: Final = ("url", "address", "path", "page", "mail", "file")
 

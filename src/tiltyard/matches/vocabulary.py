@@ -1,0 +1,127 @@
+"""The baseline's vocabulary in one world: the benign suite's own templates and words.
+
+A guardrail must not know the baseline by its words. So a ruleset writes the baseline's phrases and
+names as templates, in the words of the suite, and may take whole messages of the suite. They are
+filled for each world, by ruleset, world and key: every submission meets the same messages.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from msgspec.structs import replace
+
+from tiltyard.agents.grammar import instructions
+from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker, medium_of
+from tiltyard.benign.templates import TaskTemplate, load_task_templates
+from tiltyard.foundation.draw import Draw
+from tiltyard.matches.settings import MatchError
+from tiltyard.rulesets.ruleset import SUITE_PHRASES, VocabularyRules
+from tiltyard.world import templates
+from tiltyard.world.scenario import Scenario
+from tiltyard.world.templates import Filler
+from tiltyard.world.text import by_user
+
+FILLINGS: Final = 3
+"""How often a template is filled. Each filling makes other choices among the template's words."""
+KNOWN_FILES: Final = 64
+_OPENED: Final = {"page": WEB, "mail": EMAIL}
+"""The medium of a slot that names a document. Every other slot names a file."""
+_SLOTS: Final = {WEB: "page", EMAIL: "mail", FILE: "file"}
+_SUFFIXES: Final = {"_rank": "rank", "_query": "query", "_word": "word", "_origin": "sender"}
+_NAMES: Final = {"new": "path", "new2": "path"}
+
+
+def speak(rules: VocabularyRules, scenario: Scenario, draw: Draw) -> VocabularyRules:
+    """Return `rules` with every template filled in the words of the benign suite."""
+    speaker = _Speaker(rules, scenario, draw)
+    phrases = {
+        kind: tuple(speaker.fill_all(kind, templates)) for kind, templates in rules.phrases.items()
+    }
+    return replace(
+        rules,
+        phrases={**phrases, SUITE_PHRASES: tuple(speaker.suite_messages())},
+        washes=tuple(speaker.fill_all("washes", rules.washes)),
+        slots={slot: tuple(speaker.names(slot, given)) for slot, given in rules.slots.items()},
+    )
+
+
+class _Speaker:
+    def __init__(self, rules: VocabularyRules, scenario: Scenario, draw: Draw) -> None:
+        self.draw = draw
+        self.book = load_task_templates()
+        picker = DocumentPicker(scenario, self.book.secret_looking)
+        own_files = draw.branch("files").shuffled([*picker.own_files()])
+        harmless = (each.id for each in own_files if not instructions(by_user(each.text)))
+        domains = sorted(scenario.labels.internal_domains) or ["corp.example"]
+        self.words = {
+            **templates.load().words,
+            **self.book.words,
+            "own_file": tuple(islice(harmless, KNOWN_FILES)) or ("readme.txt",),
+            "internal_domain": tuple(domains),
+        }
+        self.slots = sorted({*rules.slots, *rules.learns})
+
+    def fill_all(self, kind: str, given: tuple[str, ...]) -> Iterator[str]:
+        """Yield the distinct fillings of each template, in order."""
+        for template in given:
+            yield from self._fillings((kind, template), template, {})
+
+    def suite_messages(self) -> Iterator[str]:
+        """Yield the messages of the suite's templates, with slots in place of names."""
+        for operation in self.book.suite:
+            for task in operation.task:
+                for number, message in enumerate(task.messages):
+                    names = {**_NAMES, **_document_slots(task)}
+                    yield from self._fillings((task.name, number), message, names, task.define)
+
+    def names(self, slot: str, given: tuple[str, ...]) -> Iterator[str]:
+        """Yield the words of a slot. Each of the templates gives one word."""
+        found: dict[str, None] = {}
+        for number, template in enumerate(given):
+            filler = Filler(self.draw.branch("slot", slot, number), self.words)
+            found[self._fill(filler, template)] = None
+        yield from found
+
+    def _fillings(
+        self,
+        place: tuple[str, str | int],
+        template: str,
+        names: dict[str, str],
+        define: dict[str, str] | None = None,
+    ) -> Iterator[str]:
+        found: dict[str, None] = {}
+        for number in range(FILLINGS):
+            draw = self.draw.branch("phrase", *place, number)
+            filler = Filler(draw, self.words)
+            for name, slot in {**{slot: slot for slot in self.slots}, **names}.items():
+                filler.set(name, f"{{{slot}}}")
+                filler.set(f"{name}_open", self._opening(slot, draw.branch("open", name)))
+            for name, words in (define or {}).items():
+                filler.set(name, self._fill(filler, words))
+            found[self._fill(filler, template)] = None
+        yield from found
+
+    def _opening(self, slot: str, draw: Draw) -> str:
+        """Return a request to open a document of this slot, in the suite's words."""
+        filler = Filler(draw, self.words)
+        filler.set("name", f"{{{slot}}}")
+        return filler.fill(draw.choice(self.words[f"open_{_OPENED.get(slot, FILE)}"]))
+
+    def _fill(self, filler: Filler, template: str) -> str:
+        try:
+            return filler.fill(template)
+        except KeyError as error:
+            raise MatchError(
+                f"the ruleset's phrase {template!r} has a slot {error}, which is neither one of "
+                "its slots nor a word of the benign suite"
+            ) from None
+
+
+def _document_slots(task: TaskTemplate) -> dict[str, str]:
+    """Return the search's slot for each document slot of a task, suffixes included."""
+    slots: dict[str, str] = {}
+    for name, kind in task.documents.items():
+        slots[name] = "target" if kind == "target" else _SLOTS[medium_of(kind)]
+        slots |= {f"{name}{suffix}": slot for suffix, slot in _SUFFIXES.items()}
+    return slots
