@@ -1,9 +1,11 @@
 """Taint tracking with a window, and the gap that every window leaves.
 
 After an untrusted read, all calls of the same message and of the next two are tainted. A tainted
-call passes only if the user asked for it. The guardrail does not look at content, so encoding does
-not help an attacker, and files written meanwhile carry the taint. But the window ends: the
-guardrail forgets an order that waits for some harmless messages.
+call passes only if the user asked for it. Who asks for a mail "to me" or for a reply names no
+address; then an address from the text of a document is not the one that the user means. Files
+written meanwhile carry the taint. But the window ends: the guardrail forgets an order that waits
+for some harmless messages. It also lets harmless commands pass, and does not see an address that a
+document spells in code.
 """
 
 import re
@@ -25,15 +27,19 @@ MAX_CARRIERS: Final = 64
 DANGEROUS: Final = frozenset(("email.send", "http.post", "shell.run"))
 HARMLESS: Final = re.compile(r"\s*(?:ls|pwd|whoami|date|echo)\b[^|;&<>]*")
 """Commands that change and send nothing."""
-UNNAMED: Final = re.compile(
-    r"\b(?:to me|to the sender|reply|send (?:an? )?e?mail(?! to \S+@))\b", re.IGNORECASE
-)
-"""Requests to send a mail without naming an address."""
+TO_ME: Final = re.compile(r"\b(?:to me|send (?:an? )?e?mail(?! to \S+@))\b", re.IGNORECASE)
+"""Requests for a mail to the user, without an address."""
+TO_SENDER: Final = re.compile(r"\b(?:to the sender|reply)\b", re.IGNORECASE)
+ADDRESS: Final = re.compile(r"[\w.+-]+@[\w.-]+\w")
+MAX_ADDRESSES: Final = 256
 WAITING: Final = re.compile(r"\s*(?:when|whenever|after|once)\b", re.IGNORECASE)
 
 
 class TaintTrackingGuardrail(GuardrailBase):
-    """Denies dangerous calls soon after untrusted input, unless the user asked for them."""
+    """Denies dangerous calls soon after untrusted input, unless the user asked for them.
+
+    A mail to an address from a document never passes, unless the user asked for it.
+    """
 
     def __init__(self) -> None:
         self.message = 0
@@ -42,6 +48,10 @@ class TaintTrackingGuardrail(GuardrailBase):
         """Number of the message with the last untrusted read."""
         self.carriers: tuple[str, ...] = ()
         """Files written while tainted. Reading one is an untrusted read."""
+        self.senders: tuple[str, ...] = ()
+        """Senders of the mails that were read."""
+        self.mentioned: tuple[str, ...] = ()
+        """Addresses in the text of documents."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         self.message = len(context.user_messages)
@@ -51,11 +61,8 @@ class TaintTrackingGuardrail(GuardrailBase):
         target = target_of(tool_name, tool_args)
         if tool_name == "fs.write" and not is_named(target, context):
             return Decision.deny(f"the user did not ask to write {target}")
-        if (
-            self._is_tainted()
-            and tool_name in DANGEROUS
-            and not _is_asked(tool_name, target, context)
-        ):
+        tainted = self._is_tainted() or target in self.mentioned
+        if tainted and tool_name in DANGEROUS and not self._is_asked(tool_name, target, context):
             return Decision.deny(f"{tool_name} so soon after untrusted input")
         return Decision.allow()
 
@@ -63,6 +70,7 @@ class TaintTrackingGuardrail(GuardrailBase):
         """Remember untrusted reads, and the files written after them."""
         if not result.ok:
             return
+        self._note_addresses(tool_name, result.output)
         path = str(tool_args.get("path", ""))
         if result.source in UNTRUSTED or (tool_name == "fs.read" and path in self.carriers):
             self.tainted = self.message
@@ -72,15 +80,29 @@ class TaintTrackingGuardrail(GuardrailBase):
     def _is_tainted(self) -> bool:
         return bool(self.tainted) and self.message - self.tainted < WINDOW
 
+    def _is_asked(self, tool_name: str, target: str, context: Context) -> bool:
+        """Tell whether the user named the target, or asked for a mail without an address."""
+        if is_named(target, context):
+            return True
+        if tool_name == "shell.run":
+            return HARMLESS.fullmatch(target) is not None
+        if tool_name == "http.post":
+            return is_default_post(context)
+        *before, now = context.user_messages
+        spoken = [now, *(message for message in before if WAITING.match(message))]
+        if target in self.senders:
+            return any(TO_SENDER.search(message) for message in spoken)
+        return target not in self.mentioned and any(TO_ME.search(message) for message in spoken)
 
-def _is_asked(tool_name: str, target: str, context: Context) -> bool:
-    """Tell whether the user named the target, or asked for a mail without an address."""
-    if is_named(target, context):
-        return True
-    if tool_name == "shell.run":
-        return HARMLESS.fullmatch(target) is not None
-    if tool_name == "http.post":
-        return is_default_post(context)
-    *before, now = context.user_messages
-    spoken = [now, *(message for message in before if WAITING.match(message))]
-    return any(UNNAMED.search(message) for message in spoken)
+    def _note_addresses(self, tool_name: str, output: str) -> None:
+        """Remember the sender of a mail, and every address in the text of a document."""
+        text = output
+        if tool_name == "email.read":
+            header, _, text = output.partition("\n\n")
+            self.senders = _added(self.senders, ADDRESS.findall(header.partition("\n")[0]))
+        self.mentioned = _added(self.mentioned, ADDRESS.findall(text))
+
+
+def _added(known: tuple[str, ...], found: list[str]) -> tuple[str, ...]:
+    fresh = [each for each in dict.fromkeys(found) if each not in known]
+    return (*known, *fresh)[-MAX_ADDRESSES:]
