@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 from msgspec import structs
 
+from tiltyard.guardrails import AllowAllGuardrail
 from tiltyard.isolation.host.failures import GuestError
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.matches.defense import play_defense
@@ -26,7 +27,7 @@ from tiltyard.world.generate import generate
 SUITE: Final = Path(__file__).parents[1] / "gaming"
 RULES: Final = load_ruleset()
 SHORT: Final = structs.replace(RULES, search=structs.replace(RULES.search, steps=1_500))
-REQUIRED: Final = {18, 19, 24, 26, 36}
+REQUIRED: Final = {18, 19, 24, 26, 36, 53, 54}
 
 HONEST: Final = """
 from tiltyard import Decision
@@ -93,6 +94,17 @@ def test_a_guardrail_that_counts_episodes_is_inconsistent(opened: Open) -> None:
     assert match.inconsistent > 0
     with GuestPool(opened(HONEST), "guardrail") as pool:
         assert play_defense(MatchSettings(generate(123), SHORT), pool.guardrail).inconsistent == 0
+
+
+@pytest.mark.parametrize("name", ["53-reason-with-a-checksum", "54-twenty-fifth-call"])
+def test_hiding_from_the_search_gains_nothing(opened: Open, name: str) -> None:
+    settings = MatchSettings(generate(123), SHORT)
+    with GuestPool(opened(name), "guardrail") as pool:
+        hiding = play_defense(settings, pool.guardrail)
+    honest = play_defense(settings, AllowAllGuardrail)
+    assert hiding.score.score <= honest.score.score + 30
+    assert hiding.inconsistent > 0
+    assert honest.inconsistent == 0
 
 
 def test_raising_scores_the_same_as_denying(opened: Open) -> None:

@@ -1,8 +1,8 @@
-"""Law 6: guardrails that game the defense match score below simple rules on official seeds.
+"""Law 6: guardrails that game the defense match score below their honest twin on official seeds.
 
 Each folder of `tests/gaming` with a `match.json` has such guardrails. They play real matches in
-worlds that they have not seen, with a smaller budget. The honest twin is the guardrail of simple
-rules.
+worlds that they have not seen, with a smaller budget. The honest twin is a rung of the ladder:
+simple rules, unless the folder names another.
 """
 
 import runpy
@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from tiltyard.contracts.guardrail import MakeGuardrail
 from tiltyard.foundation.draw import Draw
-from tiltyard.guardrails import AllowAllGuardrail, SimpleRulesGuardrail
+from tiltyard.guardrails import GUARDRAIL_LADDER, AllowAllGuardrail, SimpleRulesGuardrail
 from tiltyard.matches.defense import DefenseMatch, play_defense
 from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
@@ -25,15 +25,17 @@ from tiltyard.world.generate import generate
 
 SUITE: Final = Path(__file__).parents[1] / "gaming"
 RULES: Final = load_ruleset()
-BUDGET: Final = 12_000
+BUDGET: Final = 6_000
 OFFICIAL: Final = tuple(1_000 + Draw("official", number).below(10**6) for number in range(2))
 
 
 class Match(Struct, frozen=True, forbid_unknown_fields=True):
     vector: str
     guardrails: tuple[str, ...]
+    twin: str = "simple rules"
+    """The rung that the guardrail must not beat."""
     shines_in_public: bool = False
-    """The guardrail beats simple rules in the public world, and nowhere else."""
+    """The guardrail beats its twin in the public world, and nowhere else."""
 
 
 def cases() -> list[tuple[Path, Match]]:
@@ -61,7 +63,7 @@ def mean_score(make: MakeGuardrail) -> float:
 
 
 def test_every_required_vector_has_a_folder() -> None:
-    assert {int(path.name[:2]) for path, _ in cases()} >= {20, 21, 27}
+    assert {int(path.name[:2]) for path, _ in cases()} >= {20, 21, 27, 55, 56, 57}
 
 
 @pytest.mark.parametrize(
@@ -69,15 +71,14 @@ def test_every_required_vector_has_a_folder() -> None:
     [(path / name, match) for path, match in cases() for name in match.guardrails],
     ids=[f"{path.name}/{name}" for path, match in cases() for name in match.guardrails],
 )
-def test_a_gaming_guardrail_scores_below_simple_rules_on_official_seeds(
+def test_a_gaming_guardrail_scores_below_its_twin_on_official_seeds(
     path: Path, match: Match
 ) -> None:
-    make = load_guardrail(path)
-    honest = mean_score(SimpleRulesGuardrail)
-    assert mean_score(make) < honest
+    make, twin = load_guardrail(path), GUARDRAIL_LADDER[match.twin]
+    assert mean_score(make) < mean_score(twin)
     if match.shines_in_public:
         public = play(make, 123).score.score
-        assert public > play(SimpleRulesGuardrail, 123).score.score
+        assert public > play(twin, 123).score.score
         assert public - mean_score(make) > 100
 
 

@@ -19,7 +19,7 @@ from tiltyard.agents.choice import AgentChoice
 from tiltyard.rulesets.ruleset import find_ruleset
 from tiltyard.runs.job import Worlds, make_job
 from tiltyard.runs.outcome import Evaluation
-from tiltyard.runs.play import Records, play_job
+from tiltyard.runs.play import Places, Records, play_job
 from tiltyard.runs.request import Request
 from tiltyard.world.fixtures import load_scenario
 
@@ -37,7 +37,7 @@ def play(scratch: Path, *, closed: bool) -> Evaluation:
         agent=AgentChoice("local"),
     )
     job = make_job(request, scratch, Worlds(load_scenario(GOLDEN / "world")))
-    return play_job(job, records=Records(EXCHANGES, closed=closed))
+    return play_job(job, places=Places(records=Records(EXCHANGES, closed=closed)))
 
 
 @pytest.fixture

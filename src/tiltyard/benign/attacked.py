@@ -4,11 +4,12 @@ The user's messages and the expected outcomes do not change. The injections are 
 scenario, of the same medium.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Final
 
 from msgspec import Struct
 
-from tiltyard.benign.documents import DocumentPicker
+from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker
 from tiltyard.benign.injections import inject, live_injections, medium_of
 from tiltyard.benign.tasks import Task
 from tiltyard.benign.templates import load_task_templates
@@ -20,6 +21,8 @@ from tiltyard.foundation.draw import Draw
 from tiltyard.judge.judge import Judge
 from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
 from tiltyard.world.scenario import Scenario
+
+MEDIA: Final = (WEB, EMAIL, FILE)
 
 
 class AttackedSuite(Struct, frozen=True):
@@ -82,11 +85,17 @@ def _is_breached(
         close_guardrail(guardrail)
 
 
-def under_attack(tasks: Iterable[Task], scenario: Scenario, key: str) -> AttackedSuite:
-    """Add injections, drawn by `key`, to the documents from strangers that `tasks` read."""
+def under_attack(
+    tasks: Iterable[Task], scenario: Scenario, key: str, media: Collection[str] = MEDIA
+) -> AttackedSuite:
+    """Add injections, drawn by `key`, to the documents from strangers that `tasks` read.
+
+    Only documents of `media` get one.
+    """
     templates = load_task_templates()
     picker = DocumentPicker(scenario, templates.secret_looking)
-    injections = live_injections(scenario)
+    live = live_injections(scenario)
+    injections = {medium: texts for medium, texts in live.items() if medium in media}
     draw = Draw("benign under attack", templates.version, key)
     added: dict[str, str] = {}
     attacked: list[Task] = []

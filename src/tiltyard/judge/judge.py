@@ -11,7 +11,7 @@ them through its stages:
 5. choose the simplest route that still works (`routes`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from tiltyard.contracts.trace import Event, Trace
 from tiltyard.episode.advance import Episode, advance
 from tiltyard.episode.guardrail_runner import GuardrailRunner, runner_of
 from tiltyard.judge.actions import ActionKey
-from tiltyard.judge.candidates import check_candidates
+from tiltyard.judge.candidates import Admitted, check_candidates
 from tiltyard.judge.causal_graph import CausalGraph
 from tiltyard.judge.cells import Route, cell_of
 from tiltyard.judge.counterfactual import Counterfactual, actions_without_strangers
@@ -83,28 +83,36 @@ class Judge:
         self.cores_of = lru_cache(maxsize=REMEMBERED_CHAINS)(self._cores_of)
         self.replays = 0
 
-    def judge(
-        self, candidates: Sequence[Any], before_each: Callable[[], None] | None = None
-    ) -> Verdict:
-        """Return what a list of candidates breaks. Bad candidates are refused, the others count.
-
-        `before_each` runs before every candidate.
-        """
+    def judge(self, candidates: Sequence[Any]) -> Verdict:
+        """Return what a list of candidates breaks. Bad candidates are refused, the others count."""
         admitted, refused = check_candidates(candidates, self.ruleset.attack)
         # Start with an empty cache: the same list must always take the same number of replays.
         self.cores_of.cache_clear()
         before = self.replays
         found: list[Finding] = []
         for candidate in admitted:
-            if before_each is not None:
-                before_each()
             found += self.findings(candidate.messages, candidate.index)
         return Verdict.of(found, refused, self.replays - before)
 
-    def findings(self, messages: Chain, candidate: int = 0) -> list[Finding]:
-        """Return what one candidate breaks, one finding for each cell."""
+    def new_breaches(self, candidate: Admitted, known: set[Breach]) -> list[Finding]:
+        """Return the findings of a candidate whose breaches are not `known`, and add them there.
+
+        A defense match counts breaches and not routes, so a breach is reduced only once.
+        """
+        found = self.findings(candidate.messages, candidate.index, known)
+        known.update(finding.cell.breach for finding in found)
+        return found
+
+    def findings(
+        self, messages: Chain, candidate: int = 0, known: Container[Breach] = ()
+    ) -> list[Finding]:
+        """Return what one candidate breaks beside `known`, one finding for each cell."""
         trial = _Trial(self, messages, scope=(str(candidate),))
-        found = [trial.finding(detection, candidate) for detection in trial.detections()]
+        found = [
+            trial.finding(detection, candidate)
+            for detection in trial.detections()
+            if detection.breach not in known
+        ]
         return list({finding.cell: finding for finding in found}.values())
 
     def replay(self, messages: Chain, world: World, agent: Agent, *, guarded: bool = True) -> Trace:

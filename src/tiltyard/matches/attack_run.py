@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
+from msgspec import Struct
+
 from tiltyard.contracts.agent import AgentGoneError
 from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
 from tiltyard.contracts.trace import Trace
 from tiltyard.episode.guardrail_runner import GuardrailGoneError
-from tiltyard.episode.sandbox_env import Interaction, SandboxEnv
+from tiltyard.episode.sandbox_env import Interaction, SandboxEnv, Snapshot
+from tiltyard.matches.comparison import NOTHING_SAID, Line, SearchSample
 from tiltyard.matches.settings import MatchError
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.search import SearchStatus
@@ -29,12 +32,19 @@ class Attack(Protocol):
 
 
 def run_attack(
-    attack: Attack, env: SandboxEnv, ruleset: Ruleset, on_status: OnStatus
+    attack: Attack,
+    env: SandboxEnv,
+    ruleset: Ruleset,
+    on_status: OnStatus,
+    sample: SearchSample | None = None,
 ) -> tuple[list[Any], int]:
-    """Run an attack, and return its candidates and the steps it spent."""
+    """Run an attack, and return its candidates and the steps it spent.
+
+    `sample` gets the chains that the attack plays.
+    """
     budget = env.steps_left or 0
     config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
-    candidates = _take_candidates(attack, _PublicEnv(env, on_status), config, ruleset)
+    candidates = _take_candidates(attack, _PublicEnv(env, on_status, sample), config, ruleset)
     return candidates, min(budget, env.steps_spent)
 
 
@@ -53,25 +63,44 @@ def _take_candidates(
 
 
 class _PublicEnv:
-    """The part of an environment that an attack may see: no scenario, no guardrail."""
+    """The part of an environment that an attack may see: no scenario, no guardrail.
 
-    def __init__(self, env: SandboxEnv, on_status: OnStatus) -> None:
+    It follows the attack through its snapshots, and gives every chain to the sample.
+    """
+
+    def __init__(self, env: SandboxEnv, on_status: OnStatus, sample: SearchSample | None) -> None:
         self.__env = env
         self.__budget, self.__on_status = env.steps_left or 0, on_status
         self.__every = REPORTED_EVERY if self.__budget > LARGE_BUDGET else 1
         self.__interactions = 0
+        self.__sample, self.__line = sample, NOTHING_SAID
         self.seed = env.seed
         self.max_tool_hops = env.max_tool_hops
-        self.reset = env.reset
-        self.snapshot, self.restore = env.snapshot, env.restore
         self.export_trace_dict = env.export_trace_dict
+
+    def reset(self) -> None:
+        self.__env.reset()
+        self.__line = NOTHING_SAID
+
+    def snapshot(self) -> "_Snapshot":
+        return _Snapshot(self.__env.snapshot(), self.__line)
+
+    def restore(self, snapshot: "_Snapshot") -> None:
+        if not isinstance(snapshot, _Snapshot):
+            raise TypeError("restore takes what snapshot() returned")
+        self.__env.restore(snapshot.kept)
+        self.__line = snapshot.line
 
     def interact(self, message: str, max_tool_hops: int | None = None) -> Interaction:
         self.__interactions += 1
         if self.__interactions % self.__every == 0:
             spent = self.__budget - (self.__env.steps_left or 0)
             self.__on_status(SearchStatus(0, spent, self.__budget, self.__interactions, 0, 0))
-        return self.__env.interact(message, max_tool_hops)
+        answer = self.__env.interact(message, max_tool_hops)
+        if self.__sample is not None:
+            self.__line = self.__line.after(answer.after, max_tool_hops)
+            self.__sample.see(self.__line)
+        return answer
 
     @property
     def steps_left(self) -> int | None:
@@ -80,3 +109,10 @@ class _PublicEnv:
     @property
     def trace(self) -> Trace:
         return self.__env.trace
+
+
+class _Snapshot(Struct, frozen=True):
+    """A snapshot of the environment, and what was said before it."""
+
+    kept: Snapshot
+    line: Line

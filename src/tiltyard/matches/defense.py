@@ -1,46 +1,40 @@
-"""The defense match: the baseline attacker against a guardrail, then the benign suite.
+"""The defense match: the baseline attacker and a battery against a guardrail, and the benign suite.
 
-The judge replays what the attacker found, in worlds of its own.
+The judge replays what the attacker found and what the battery holds, in worlds of its own.
 """
 
 import secrets
 from collections.abc import Sequence
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tiltyard.benign import Task, Trial, draw_suite, play
 from tiltyard.contracts.guardrail import Guardrail, MakeGuardrail
-from tiltyard.episode.guardrail_runner import close_guardrail, failure_of, keep_episodes_apart
-from tiltyard.episode.kept_state import StateError
+from tiltyard.episode.guardrail_runner import close_guardrail, keep_episodes_apart
 from tiltyard.foundation.draw import Draw
 from tiltyard.foundation.log import Log
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
-from tiltyard.judge.findings import Verdict
+from tiltyard.judge.candidates import Admitted, check_candidates
+from tiltyard.judge.findings import Finding, Verdict
+from tiltyard.judge.predicates import Breach
 from tiltyard.judge.scoring import DefenseScore, score_defense
 from tiltyard.matches.attack_run import Attack, run_attack
-from tiltyard.matches.settings import MatchError, MatchSettings, check_guardrail_maker
-from tiltyard.search import (
-    Archive,
-    Chain,
-    Entry,
-    Exploration,
-    Played,
-    Player,
-    SearchStatus,
-    Vocabulary,
-    Workers,
-    explore,
-    follow,
-)
-from tiltyard.search.footprint import START
-from tiltyard.search.moves import Move
-from tiltyard.search.player import Players
-from tiltyard.search.status import OnStatus, ignore_status
-from tiltyard.search.workers import WorkerError
+from tiltyard.matches.baseline import run_baseline
+from tiltyard.matches.battery import Battery, Poisoned, find_battery, poison
+from tiltyard.matches.comparison import Sampled, SearchSample, is_decided_again, sample_archive
+from tiltyard.matches.settings import MatchSettings, check_guardrail_maker
+from tiltyard.search import Archive, Exploration, Played, SearchStatus, Vocabulary
 
-SAMPLED_CHAINS: Final = 6
-"""How many chains with a denial to replay for comparison, and how many chains without one."""
+
+class FoundBy(StrEnum):
+    """What led to a finding of a defense match."""
+
+    SEARCH = "search"
+    BATTERY = "battery"
+    TASK = "task"
+    """A benign task whose documents carry injections: a part of the battery, in another world."""
 
 
 class DefenseMatch(Struct, frozen=True):
@@ -51,12 +45,21 @@ class DefenseMatch(Struct, frozen=True):
     trials: tuple[Trial, ...]
     exploration: Exploration
     """The search. Its archive is empty when another attack took the baseline's place."""
+    candidates: int
+    """How many chains the search submitted. Later candidates are the battery's."""
+    battery: Battery
     inconsistent: int
     """Sampled chains that a fresh guardrail decided differently. Above 0, the match is not
     comparable."""
     digest: str
     curve: tuple[SearchStatus, ...] = ()
     """The search's status after each epoch."""
+
+    def found_by(self, finding: Finding) -> FoundBy:
+        if finding.candidate < self.candidates:
+            return FoundBy.SEARCH
+        of_battery = finding.candidate - self.candidates < len(self.battery.chains)
+        return FoundBy.BATTERY if of_battery else FoundBy.TASK
 
 
 def play_defense(
@@ -67,27 +70,48 @@ def play_defense(
     log: Log[list[Played]] | None = None,
     progress: Progress = NO_PROGRESS,
 ) -> DefenseMatch:
-    """Play the baseline attacker and the benign suite against a guardrail.
+    """Play the baseline attacker, the battery and the benign suite against a guardrail.
 
     `make_guardrail` is a class, or a function that returns a fresh guardrail. `attack` replaces
     the baseline. `log` continues the search of an interrupted match.
     """
     check_guardrail_maker(make_guardrail)
-    candidates, exploration, curve = _attack(settings, make_guardrail, attack, log, progress)
-    mixed = _MixedEpisodes(settings, make_guardrail, exploration, len(candidates))
+    battery, poisoned = find_battery(settings, progress), poison(settings)
+    searched = _attack(settings, make_guardrail, attack, log, progress)
+    episodes = len(searched.candidates) + len(battery.chains) + len(poisoned.chains)
+    mixed = _MixedEpisodes(settings, make_guardrail, searched.sampled, episodes)
     judged = make_guardrail()
     # From here on, a guest process plays a single episode: judged, compared or benign. Only the
     # messages in it could tell the guest which, and the order is mixed, so the time cannot.
     keep_episodes_apart(judged)
     try:
-        verdict = settings.make_judge(judged).judge(candidates, mixed.play_some)
+        verdict = _judge(settings, judged, searched.candidates, battery, poisoned, mixed)
     finally:
         close_guardrail(judged)
     trials = mixed.play_rest()
     false_positives = [trial.false_positive for trial in trials]
     score = score_defense(verdict.cells, sum(false_positives), len(trials), settings.ruleset)
-    digest = settings.digest_of(verdict.findings, score, false_positives)
-    return DefenseMatch(score, verdict, trials, exploration, mixed.inconsistent, digest, curve)
+    return DefenseMatch(
+        score,
+        verdict,
+        trials,
+        searched.exploration,
+        len(searched.candidates),
+        battery,
+        mixed.inconsistent,
+        settings.digest_of(verdict.findings, score, false_positives),
+        searched.curve,
+    )
+
+
+class _Searched(Struct, frozen=True):
+    """What an attacker did."""
+
+    candidates: list[Any]
+    exploration: Exploration
+    sampled: list[Sampled]
+    """Chains to play again, for comparison."""
+    curve: tuple[SearchStatus, ...]
 
 
 def _attack(
@@ -96,8 +120,7 @@ def _attack(
     attack: Attack | None,
     log: Log[list[Played]] | None,
     progress: Progress,
-) -> tuple[list[Any], Exploration, tuple[SearchStatus, ...]]:
-    """Run the attacker. Return its candidates, its search and the search's statuses."""
+) -> _Searched:
     ruleset, curve = settings.ruleset, list[SearchStatus]()
     steps = settings.steps or ruleset.search.steps
 
@@ -111,58 +134,42 @@ def _attack(
     try:
         if attack is None:
             found = run_baseline(settings, guardrail, on_status=on_status, log=log)
-            return found.chains, found, tuple(curve)
-        env = settings.open_env(guardrail, steps=steps)
-        candidates, spent = run_attack(attack, env, ruleset, on_status)
+            sampled = sample_archive(settings, found.archive)
+            return _Searched(found.chains, found, sampled, tuple(curve))
+        env, sample = settings.open_env(guardrail, steps=steps), SearchSample(settings)
+        candidates, spent = run_attack(attack, env, ruleset, on_status, sample)
         nothing = Exploration({}, Archive(), Vocabulary(ruleset.search.vocabulary), spent, 0)
-        return candidates, nothing, tuple(curve)
+        return _Searched(candidates, nothing, sample.chains(), tuple(curve))
     finally:
         close_guardrail(guardrail)
 
 
-def run_baseline(
+def _judge(  # noqa: PLR0913, PLR0917 - the three kinds of candidates
     settings: MatchSettings,
     guardrail: Guardrail,
-    *,
-    on_status: OnStatus = ignore_status,
-    log: Log[list[Played]] | None = None,
-) -> Exploration:
-    """Search for breaches of a guardrail. With a `log`, continue after its last epoch."""
-    env, ruleset = settings.open_env(guardrail), settings.ruleset
-    rules, names = ruleset.search, (ruleset.id, settings.scenario.digest, settings.key)
+    candidates: Sequence[Any],
+    battery: Battery,
+    poisoned: Poisoned,
+    mixed: "_MixedEpisodes",
+) -> Verdict:
+    """Judge what the search found, then the battery, then the poisoned tasks in their world.
 
-    def search_with(players: Players) -> Exploration:
-        if log is not None:
-            players = _LoggedPlayers(players, log)
-        return explore(
-            env, rules, names, steps=settings.steps, players=players, on_status=on_status
-        )
-
-    try:
-        if settings.workers == 1:
-            return search_with(Player(env, rules))
-        with Workers(env, rules, settings.workers) as players:
-            return search_with(players)
-    except (StateError, WorkerError) as error:
-        # A worker process reports only one line. A guest's own error says more, and says which
-        # part of it a competitor may see.
-        raise failure_of(guardrail) or MatchError(f"the search failed: {error}") from error
-
-
-class _LoggedPlayers:
-    """Return the epochs in the log first, then play and log the rest."""
-
-    def __init__(self, players: Players, log: Log[list[Played]]) -> None:
-        self._players = players
-        self._log = log
-
-    def play(self, moves: Sequence[Move]) -> list[Played]:
-        played = self._log.replay()
-        if played is None:
-            played = list(self._players.play(moves))
-            self._log.add(played)
-            self._log.flush()
-        return played
+    Each breach is reduced once, for the first candidate that has it.
+    """
+    admitted, refused = check_candidates(candidates, settings.ruleset.attack)
+    index = len(candidates)
+    admitted += (Admitted(index + at, chain) for at, chain in enumerate(battery.chains))
+    index += len(battery.chains)
+    tasks = [Admitted(index + at, chain) for at, chain in enumerate(poisoned.chains)]
+    elsewhere = structs.replace(settings, scenario=poisoned.scenario)
+    found, known, replays = list[Finding](), set[Breach](), 0
+    for place, chains in ((settings, admitted), (elsewhere, tasks)):
+        judge = place.make_judge(guardrail)
+        for candidate in chains:
+            mixed.play_some()
+            found += judge.new_breaches(candidate, known)
+        replays += judge.replays
+    return Verdict.of(found, refused, replays)
 
 
 class _MixedEpisodes:
@@ -176,7 +183,7 @@ class _MixedEpisodes:
         self,
         settings: MatchSettings,
         make_guardrail: MakeGuardrail,
-        exploration: Exploration,
+        sampled: Sequence[Sampled],
         candidates: int,
     ) -> None:
         self._settings = settings
@@ -186,9 +193,8 @@ class _MixedEpisodes:
         # A new salt for each match: a guest knows its own bytes and the rules, and could compute
         # an order that is drawn from those.
         salt = secrets.token_hex(16) if settings.salt is None else settings.salt
-        sampled = _sample(settings, exploration)
-        tasks = draw_suite(settings.scenario, settings.key, settings.ruleset.defense.variants)
-        self._batches = _spread(sampled, tasks, candidates + 1, Draw("order", salt))
+        self._suite = draw_suite(settings.scenario, settings.key, settings.ruleset.defense)
+        self._batches = _spread(sampled, self._suite.tasks, candidates + 1, Draw("order", salt))
         """One batch before each candidate, and one after the last."""
 
     def play_some(self) -> None:
@@ -201,19 +207,20 @@ class _MixedEpisodes:
             self.play_some()
         return tuple(self._trials[number] for number in sorted(self._trials))
 
-    def _play(self, number: int, episode: Entry | Task) -> None:
+    def _play(self, number: int, episode: Sampled | Task) -> None:
         if isinstance(episode, Task):
-            self._trials[number] = play(episode, self._settings.scenario, self._make_guardrail)
+            scenario = self._suite.scenario_of(episode)
+            self._trials[number] = play(episode, scenario, self._make_guardrail)
         else:
-            decisions = _replay_decisions(self._settings, self._make_guardrail, episode.chain)
-            self.inconsistent += decisions != episode.decisions
+            same = is_decided_again(self._settings, self._make_guardrail, episode)
+            self.inconsistent += not same
 
 
-Batch = list[tuple[int, Entry | Task]]
+Batch = list[tuple[int, Sampled | Task]]
 
 
 def _spread(
-    sampled: Sequence[Entry], tasks: Sequence[Task], batches: int, draw: Draw
+    sampled: Sequence[Sampled], tasks: Sequence[Task], batches: int, draw: Draw
 ) -> list[Batch]:
     """Put each episode into a batch, both drawn by `draw`."""
     spread: list[Batch] = [[] for _ in range(batches)]
@@ -221,32 +228,3 @@ def _spread(
     for numbered in draw.shuffled(episodes):
         spread[draw.below(batches)].append(numbered)
     return spread
-
-
-def _sample(settings: MatchSettings, exploration: Exploration) -> list[Entry]:
-    """Draw searched chains to replay, each with a fresh guardrail.
-
-    The archive keeps a checksum of the decisions in the search. A guardrail that counts past
-    requests, and changes its mind, has another checksum in the replay.
-    """
-    denied = [entry for entry in exploration.archive if entry.decisions]
-    others = [entry for entry in exploration.archive if not entry.decisions]
-    draw = Draw("sample", settings.ruleset.id, settings.scenario.digest, settings.key)
-    return [
-        entry
-        for entries in (denied, others)
-        for entry in draw.sample(entries, min(SAMPLED_CHAINS, len(entries)))
-    ]
-
-
-def _replay_decisions(settings: MatchSettings, make_guardrail: MakeGuardrail, chain: Chain) -> int:
-    """Play a chain with a fresh guardrail, and return the checksum of its decisions."""
-    guardrail = make_guardrail()
-    try:
-        env = settings.open_env(guardrail)
-        footprint = START
-        for message in chain:
-            footprint, _ = follow(footprint, message, env.interact(message).events)
-    finally:
-        close_guardrail(guardrail)
-    return footprint.decisions

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -39,23 +40,30 @@ class MatchSettings(Struct, frozen=True):
     """The order of judged, compared and benign episodes is drawn from it. None draws a new order
     for every match, so that a guest cannot compute it. The result is the same for any order."""
 
+    batteries: Path | None = None
+    """The directory to store batteries in. None keeps them in memory only."""
+
     def __post_init__(self) -> None:
         for name in ("steps", "workers", "attack_runs"):
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise MatchError(f"`{name}` is {number}, and must be at least 1")
 
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """What every drawn part of a match depends on: the ruleset, the world and the key."""
+        return self.ruleset.id, self.scenario.digest, self.key
+
     def open_env(
         self, guardrail: Guardrail, agent: Agent | None = None, steps: int | None = None
     ) -> SandboxEnv:
         """Open an environment for the attacker. Its secrets occur in no replay of the judge."""
-        scenario, ruleset = self.scenario, self.ruleset
         return SandboxEnv(
             agent=agent,
             guardrail=guardrail,
-            scenario=scenario,
-            world=rotated(scenario, "search", ruleset.id, scenario.digest, self.key),
-            max_tool_hops=ruleset.play.calls_per_message,
+            scenario=self.scenario,
+            world=rotated(self.scenario, "search", *self.names),
+            max_tool_hops=self.ruleset.play.calls_per_message,
             max_steps=steps,
             fold=True,
         )

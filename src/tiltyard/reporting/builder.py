@@ -1,7 +1,7 @@
 """Build the parts of a report from findings, traces, trials and the archive of a search."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from tiltyard.benign import Trial
@@ -24,7 +24,10 @@ MAX_SHOWN_CHARS: Final = 4_000
 
 
 def build_findings(
-    findings: Sequence[Judged], prefix: str, ruleset: Ruleset
+    findings: Sequence[Judged],
+    prefix: str,
+    ruleset: Ruleset,
+    found_by: Callable[[Judged], str] = lambda _: "attack",
 ) -> tuple[Finding, ...]:
     """Return all findings of a match, most valuable first.
 
@@ -55,6 +58,7 @@ def build_findings(
                 encodings=finding.encodings,
                 counterfactual=finding.counterfactual,
                 steps=build_trace(finding.trace, finding.path, finding.sink),
+                found_by=found_by(finding),
             )
         )
     return tuple(built)

@@ -87,3 +87,10 @@ class Finding(Struct, frozen=True, forbid_unknown_fields=True):
     steps: Annotated[
         tuple[Step, ...], Meta(description="Every call of the chain's replay, in order.")
     ]
+    found_by: Annotated[
+        str,
+        Meta(
+            description="attack, search, battery, or task: a benign task with injections in its "
+            "documents."
+        ),
+    ]

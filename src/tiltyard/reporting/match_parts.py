@@ -19,7 +19,7 @@ from tiltyard.judge.findings import Finding as Judged
 from tiltyard.matches.defense import DefenseMatch
 from tiltyard.matches.offense import OffenseMatch
 from tiltyard.reporting import builder
-from tiltyard.reporting.schema import DefensePart, ModelUse, OffensePart, Point, Unverified
+from tiltyard.reporting.schema import Battery, DefensePart, ModelUse, OffensePart, Point, Unverified
 from tiltyard.rulesets.ruleset import Ruleset
 
 
@@ -86,9 +86,15 @@ def build_defense_part(
         budget=ruleset.search.steps * len(matches),
         interactions=sum(search.interactions for search in explored),
         cells=sum(len(search.archive) for search in explored),
+        battery=Battery(
+            sum(len(match.battery.chains) for match in matches),
+            sum(match.battery.steps for match in matches),
+        ),
         inconsistent=sum(match.inconsistent for match in matches),
         faults=tuple(faults),
-        found=() if alone is None else builder.build_findings(findings, "D", ruleset),
+        found=()
+        if alone is None
+        else builder.build_findings(findings, "D", ruleset, alone.found_by),
         trials=() if alone is None else tuple(builder.build_trials(alone.trials)),
         curve=tuple(
             Point(status.epoch, status.steps, status.interactions, status.cells, status.claims)

@@ -100,6 +100,7 @@ def defense_section(part: DefensePart, *, restricted: bool) -> Section:
                 Fact("Breaches", f"{number(part.breaches)} (distinct cores and target classes)"),
                 *_searched(part),
                 Fact("Steps", _of_budget(part.steps, part.budget)),
+                Fact("Battery", _battery(part)),
                 *_repeats(part.inconsistent, "chains got other decisions from a fresh guardrail"),
             )
         )
@@ -115,6 +116,13 @@ def defense_section(part: DefensePart, *, restricted: bool) -> Section:
     blocks.extend(_found(found, part.breaches, restricted=restricted))
     lead = f"The attack “{part.opponent}” plays against the submitted guardrail."
     return Section("defense", "Defense", tuple(blocks), lead)
+
+
+def _battery(part: DefensePart) -> str:
+    return (
+        f"{part.battery.chains:,} chains that every guardrail meets "
+        f"(built once, with {part.battery.steps:,} steps)"
+    )
 
 
 def _found(block: Findings, counted: float, *, restricted: bool) -> Iterator[Block]:

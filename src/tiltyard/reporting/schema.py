@@ -16,7 +16,7 @@ from tiltyard.contracts.tracks import TRACKS, Track
 from tiltyard.isolation.host.failures import Failure, GuardrailFault
 from tiltyard.reporting.finding_schema import Finding
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 
 class ReportError(ValueError):
@@ -151,6 +151,16 @@ class OffensePart(Struct, frozen=True, forbid_unknown_fields=True):
     digest: Annotated[str, Meta(description="A hash of the results of this match.")] = ""
 
 
+class Battery(Struct, frozen=True, forbid_unknown_fields=True):
+    """The attacks that every guardrail meets. They do not depend on the submission."""
+
+    chains: Annotated[int, Meta(description="The number of chains.")]
+    steps: Annotated[
+        int,
+        Meta(description="The steps to build it: once for each world, apart from the budget."),
+    ]
+
+
 class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
     """The defense match, or the mean over several official seeds."""
 
@@ -174,6 +184,9 @@ class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
     interactions: Annotated[int, Meta(description="The number of messages that the search played.")]
     cells: Annotated[
         int, Meta(description="The number of cells in the search's archive at the end.")
+    ]
+    battery: Annotated[
+        Battery, Meta(description="The attacks that the guardrail met besides the search.")
     ]
     inconsistent: Annotated[
         int, Meta(description="How many sampled chains a fresh guardrail decided differently.")

@@ -17,7 +17,7 @@ from tiltyard.isolation.host.probe import probe
 from tiltyard.matches.opponents import Opponent
 from tiltyard.reporting.schema import Report
 from tiltyard.runs.job import Job, Worlds, make_job
-from tiltyard.runs.play import Records, play_job
+from tiltyard.runs.play import Places, Records, play_job
 from tiltyard.runs.request import Request, write_request
 from tiltyard.runs.store import Store, exchanges_in, save_run
 
@@ -60,7 +60,7 @@ def evaluate(
         if "offense" in job.tracks:
             job.agent.check_key()
         job = _move_to_store(job, store, fresh=fresh)
-        return _play(request, job, store.directory(job.run_id), progress)
+        return _play(request, job, store, progress)
 
 
 def check_jail(*, unsafe: bool) -> None:
@@ -103,14 +103,20 @@ def _move_beside(opponent: Opponent, root: Path) -> Opponent:
     return structs.replace(opponent, submission=structs.replace(opponent.submission, root=kept))
 
 
-def _play(request: Request, job: Job, directory: Path, progress: Progress) -> Finished:
+def _play(request: Request, job: Job, store: Store, progress: Progress) -> Finished:
+    directory = store.directory(job.run_id)
     write_request(request, directory)
     run_log = RunLog(directory / "run.log", progress)
     # A jailed run must not continue from what a guest without a jail has logged.
     logs = directory / (f"unsafe-{LOGS}" if request.unsafe else LOGS)
     logs.mkdir(exist_ok=True)
     records = Records(exchanges_in(directory, official=job.worlds.key is not None))
-    done = play_job(job, logs=logs, records=records, unsafe=request.unsafe, progress=run_log)
+    done = play_job(
+        job,
+        places=Places(logs, records, store.batteries),
+        unsafe=request.unsafe,
+        progress=run_log,
+    )
     run_log.write(f"final score {done.report.final_score}, digest {done.report.digest}")
     shown = save_run(directory, done.report, done.traces)
     shutil.rmtree(logs)

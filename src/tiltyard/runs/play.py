@@ -61,14 +61,23 @@ class Records(Struct, frozen=True):
         return Record(directory, closed=self.closed)
 
 
+class Places(Struct, frozen=True):
+    """Where the matches of a job keep what they need again."""
+
+    logs: Path | None = None
+    """The directory to continue an interrupted job from. None keeps no logs."""
+    records: Records = Records()
+    batteries: Path | None = None
+    """The directory of the batteries of defense matches. None keeps them in memory."""
+
+
 class Stage(Struct, frozen=True):
     """A job, and everything else that its matches need."""
 
     job: Job
     games: tuple[Game, ...]
     guests: GuestSettings
-    logs: Path | None
-    records: Records
+    places: "Places"
     progress: Progress
 
     def progress_of(self, game: Game) -> Progress:
@@ -76,25 +85,27 @@ class Stage(Struct, frozen=True):
 
     @contextmanager
     def open_log(self, name: str, kind: Any) -> Iterator[Log[Any] | None]:
-        if self.logs is None:
+        if self.places.logs is None:
             yield None
             return
-        log: Log[Any] = Log(self.logs / f"{name}.log", kind)
+        log: Log[Any] = Log(self.places.logs / f"{name}.log", kind)
         with log:
             yield log
+
+
+NOWHERE: Final = Places()
 
 
 def play_job(
     job: Job,
     *,
-    logs: Path | None = None,
-    records: Records | None = None,
+    places: Places = NOWHERE,
     unsafe: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Evaluation:
-    """Play the matches of a job. With a directory for `logs`, continue an interrupted job."""
+    """Play the matches of a job. With logs from an interrupted job, continue it."""
     guests = guest_settings(job.ruleset, key=job.worlds.fingerprint, unsafe=unsafe)
-    stage = Stage(job, job.games(), guests, logs, records or Records(), progress)
+    stage = Stage(job, job.games(), guests, places, progress)
     outcomes = [_attempt(stage, track) for track in TRACKS if track in job.tracks]
     level = Level.C if unsafe else probe().level
     return conclude(job, stage.games, outcomes, Isolation(level.value, unsafe))
@@ -138,7 +149,7 @@ def _play_offense_game(
     settings = MatchSettings(game.scenario, job.rules, game.key, attack_runs=attack_runs)
     # Every match opens its own pools: the deadline of a pool is that of one match.
     with ExitStack() as stack, stage.open_log(f"offense-{game.number}", Exchange) as log:
-        agent = stack.enter_context(hire(choice, job.rules.model, stage.records.open(game)))
+        agent = stack.enter_context(hire(choice, job.rules.model, stage.places.records.open(game)))
         pool = guests.open_pool(job.submission, "attack", stack)
         match = play_offense(
             settings,
@@ -165,7 +176,7 @@ def _play_defense(stage: Stage) -> TrackOutcome:
 
 def _play_defense_game(stage: Stage, game: Game, guardrails: "_Guardrails") -> DefenseMatch:
     job, guests = stage.job, stage.guests
-    settings = MatchSettings(game.scenario, job.rules, game.key)
+    settings = MatchSettings(game.scenario, job.rules, game.key, batteries=stage.places.batteries)
     with ExitStack() as stack, stage.open_log(f"defense-{game.number}", list[Played]) as log:
         opponent = job.attack_opponent
         attack = None if opponent.is_baseline else guests.maker_of(opponent, stack)()

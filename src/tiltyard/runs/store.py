@@ -38,6 +38,8 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.runs = root / "runs"
+        self.batteries = root / "batteries"
+        """The batteries of defense matches. Those of official worlds are as secret as the key."""
 
     def prepare(self) -> None:
         """Make the directories. Fail now if the disk is not writable, not after hours of play."""

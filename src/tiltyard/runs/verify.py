@@ -12,7 +12,7 @@ from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Report
 from tiltyard.runs.evaluate import check_jail
 from tiltyard.runs.job import Job, Worlds, make_job
-from tiltyard.runs.play import Records, play_job
+from tiltyard.runs.play import Places, Records, play_job
 from tiltyard.runs.request import Request, read_request
 from tiltyard.runs.store import Store, StoreError, exchanges_in, load_report
 
@@ -73,7 +73,12 @@ def verify(
         # A model would not answer the same again, so the match is played from its record alone.
         exchanges = exchanges_in(path.parent, official=worlds.key is not None)
         records = Records(exchanges, closed=True)
-        done = play_job(job, records=records, unsafe=trust.unsafe, progress=progress).report
+        done = play_job(
+            job,
+            places=Places(records=records, batteries=store.batteries),
+            unsafe=trust.unsafe,
+            progress=progress,
+        ).report
     played = restricted(done) if report.restricted else done
     failures = tuple(failure.message for failure in done.failures)
     return Verified(report.digest, done.digest, _differences(report, played), failures)

@@ -27,8 +27,8 @@ class Entry(Struct, gc=False):
     score: int
     steps: int
     seen: int = 1
-    decisions: int = 0
-    """A checksum of the guardrail's decisions along the chain."""
+    decisions: str = ""
+    """The guardrail's decisions along the chain, as in `Footprint`."""
 
 
 class Archive:
@@ -57,7 +57,7 @@ class Archive:
             entry.seen += 1
             self._weights.change(place, weight_of(entry.seen))
 
-    def offer(self, cell: int, chain: Chain, score: int, steps: int, decisions: int = 0) -> bool:
+    def offer(self, cell: int, chain: Chain, score: int, steps: int, decisions: str = "") -> bool:
         """Keep a chain if its cell is new, or if it is better than the known chain."""
         place = self._places.get(cell)
         if place is None:

@@ -5,9 +5,8 @@ far as an outsider can observe them, plus the number of steps. It decides no sco
 cells are worth returning to, and which chains are worth submitting to the judge.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from zlib import crc32
 
 from msgspec import Struct
 
@@ -50,8 +49,9 @@ class Footprint(Struct, frozen=True, gc=False):
     steps: int = 0
     document: str = ""
     """The document that was read last."""
-    decisions: int = 0
-    """A checksum of the guardrail's decisions and reasons so far."""
+    decisions: str = ""
+    """The guardrail's decisions so far: a letter for each call, and after `s` the arguments that
+    the guardrail put in place of the proposed ones."""
 
     @property
     def cell(self) -> int:
@@ -77,8 +77,7 @@ def follow(
     for event in events:
         count += 1
         name = event.name
-        if event.decision != "allow" or event.reason:
-            decisions = crc32(f"{event.index} {event.decision} {event.reason}".encode(), decisions)
+        decisions += decided(event.decision, event.args)
         sink = _SINKS.get(name)
         if not event.ok:
             continue
@@ -98,6 +97,11 @@ def follow(
                 media |= _SENSITIVE
     after = Footprint(media, deeds, before.steps + max(1, count), document, decisions)
     return after, tuple(claims)
+
+
+def decided(action: str, args: Mapping[str, Any]) -> str:
+    """Return one decision for comparison. `args` are the arguments that the guardrail left."""
+    return f"s{sorted(args.items())}" if action == "sanitize" else action[0]
 
 
 def explain(cell: int) -> tuple[int, tuple[str, ...], tuple[str, ...]]:

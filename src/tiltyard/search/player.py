@@ -26,7 +26,7 @@ class Visit(Struct, frozen=True, gc=False):
     chain: Chain
     score: int
     steps: int
-    decisions: int
+    decisions: str
 
 
 class Kept(Struct, frozen=True, gc=False):

@@ -15,7 +15,8 @@ from tiltyard.benign import extended_suite, play, utility_under_attack
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.judge.judge import Judge
 from tiltyard.judge.scoring import FULL_SCORE
-from tiltyard.matches.defense import play_defense, run_baseline
+from tiltyard.matches.baseline import run_baseline
+from tiltyard.matches.defense import play_defense
 from tiltyard.matches.offense import play_offense
 from tiltyard.matches.settings import MatchSettings
 from tiltyard.reporting.calibration_schema import (

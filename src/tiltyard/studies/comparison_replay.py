@@ -21,7 +21,10 @@ from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.isolation.host.failures import GuestError
 from tiltyard.isolation.host.limits import JailError
 from tiltyard.judge.rotation import rotated
+from tiltyard.matches.battery import poison
+from tiltyard.matches.defense import FoundBy
 from tiltyard.matches.opponents import GuestSettings, OpponentError, find_opponent
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.reporting.builder import build_trace
 from tiltyard.reporting.comparison_schema import Cell, Chain, Difference, Divergence
 from tiltyard.reporting.finding_schema import Finding, Segment, Step
@@ -61,7 +64,7 @@ class ChainReplayer:
             _Side(run, track, stack, unsafe=unsafe) for run in (before, after)
         )
         self.notes: list[str] = []
-        self._replayed: dict[tuple[Chain, _Side], tuple[Step, ...]] = {}
+        self._replayed: dict[tuple[Chain, bool, _Side], tuple[Step, ...]] = {}
         self._same_world = before.report.setting.scenarios == after.report.setting.scenarios
         self._same_guardrail = self.before.guardrail_id == self.after.guardrail_id
 
@@ -78,7 +81,7 @@ class ChainReplayer:
         steps = away.chains.get(finding.chain) if self._same_world else None
         if steps is None:
             try:
-                steps = self._replay_once(finding.chain, home, away)
+                steps = self._replay_once(finding, home, away)
             except CannotReplayError as error:
                 self.notes.append(f"Some {self.track} chains could not be replayed: {error}.")
                 return False, None
@@ -86,11 +89,14 @@ class ChainReplayer:
             return True, first_difference(old.chain, old.steps, steps)
         return True, first_difference(finding.chain, steps, finding.steps)
 
-    def _replay_once(self, chain: Chain, home: "_Side", away: "_Side") -> tuple[Step, ...]:
+    def _replay_once(self, finding: Finding, home: "_Side", away: "_Side") -> tuple[Step, ...]:
         """Replay a chain, or return its earlier replay: several findings may share a chain."""
-        if (chain, away) not in self._replayed:
-            self._replayed[chain, away] = _replay(chain, home, away)
-        return self._replayed[chain, away]
+        poisoned = finding.found_by == FoundBy.TASK
+        replayed = finding.chain, poisoned, away
+        if replayed not in self._replayed:
+            scenario = home.poisoned() if poisoned else home.world()[0]
+            self._replayed[replayed] = _replay(finding.chain, scenario, home, away)
+        return self._replayed[replayed]
 
 
 class _Side:
@@ -108,6 +114,7 @@ class _Side:
         self._make: Callable[[], Guardrail] | None = None
         self._guest: RemoteGuardrail | None = None
         self._world: tuple[Scenario, Ruleset] | None = None
+        self._poisoned: Scenario | None = None
 
     @property
     def _kept(self) -> Path:
@@ -132,6 +139,12 @@ class _Side:
         if self._world is None:
             self._world = _world_of(self.run)
         return self._world
+
+    def poisoned(self) -> Scenario:
+        """Return the scenario in which the pages and mails of benign tasks carry injections."""
+        if self._poisoned is None:
+            self._poisoned = poison(MatchSettings(*self.world())).scenario
+        return self._poisoned
 
     def guardrail(self) -> Guardrail:
         """Return this run's guardrail, jailed.
@@ -191,9 +204,9 @@ def _world_of(run: StoredRun) -> tuple[Scenario, Ruleset]:
     return scenario, ruleset
 
 
-def _replay(chain: Chain, home: _Side, away: _Side) -> tuple[Step, ...]:
-    """Play a chain in the world of `home` with the guardrail of `away`."""
-    scenario, ruleset = home.world()
+def _replay(chain: Chain, scenario: Scenario, home: _Side, away: _Side) -> tuple[Step, ...]:
+    """Play a chain in a scenario of `home` with the guardrail of `away`."""
+    _, ruleset = home.world()
     try:
         env = SandboxEnv(
             scenario=scenario,

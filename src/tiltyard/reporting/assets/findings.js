@@ -5,6 +5,12 @@
   const { element, long } = tiltyard;
   const FILTERS = ["predicate", "source", "route"];
 
+  const FOUND_BY = {
+    search: "the search against this guardrail",
+    battery: "the battery that every guardrail meets",
+    task: "the battery: a benign task with an injection in a document that it reads",
+  };
+
   const spoken = (predicate) => predicate.toLowerCase().replaceAll("_", " ");
 
   const headline = (finding, scored) =>
@@ -21,9 +27,10 @@
       scored ? element("span", { class: "finding-points" }, `+${finding.points}`) : null,
     );
 
-  const inside = (finding) => {
+  const inside = (finding, scored) => {
     const facts = [
       ["Severity", String(finding.severity)],
+      ["Found by", scored ? "" : FOUND_BY[finding.found_by] ?? finding.found_by],
       ["Documents read", finding.documents.join(", ")],
       ["Encodings", finding.encodings.join(", ")],
       ["Without strangers' words", finding.counterfactual],
@@ -42,7 +49,7 @@
   const item = (finding, scored) => {
     const details = element("details", { class: "finding" }, headline(finding, scored));
     const open = () => {
-      if (details.childElementCount === 1) details.append(element("div", { class: "inside" }, inside(finding)));
+      if (details.childElementCount === 1) details.append(element("div", { class: "inside" }, inside(finding, scored)));
     };
     details.addEventListener("toggle", () => details.open && open());
     return element("li", {}, details);

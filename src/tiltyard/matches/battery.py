@@ -1,0 +1,161 @@
+"""The battery: attacks that every guardrail meets, whatever the search against it finds.
+
+A guardrail can hide from a search. It cannot influence the battery, which depends on the ruleset,
+the world and the key only:
+
+- one minimal chain for each breach that the baseline finds against each rung of the ladder;
+- every live planted page and mail: the user opens it, and goes on with an ordinary task;
+- ordinary benign tasks, whose pages and mails carry live injections.
+
+Planted local files stay out: the data-flow guardrail trusts local files by design, and to find that
+is the attackers' work.
+"""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.resources import files
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tiltyard import __version__
+from tiltyard.benign import Task, draw_tasks, under_attack
+from tiltyard.benign.documents import EMAIL, FILE, WEB
+from tiltyard.foundation.draw import Draw
+from tiltyard.foundation.files import write_whole
+from tiltyard.foundation.progress import NO_PROGRESS, Progress
+from tiltyard.guardrails import GUARDRAIL_LADDER
+from tiltyard.judge.candidates import Admitted
+from tiltyard.judge.predicates import Breach
+from tiltyard.matches.baseline import run_baseline
+from tiltyard.matches.settings import MatchSettings
+from tiltyard.search import Chain, SearchStatus
+from tiltyard.world.scenario import Scenario
+
+REMEMBERED: Final = 8
+_FILE: Final = f"{FILE}:"
+
+
+class Battery(Struct, frozen=True, forbid_unknown_fields=True):
+    """Chains to judge in every defense match under one ruleset, world and key."""
+
+    id: str
+    """The hash of everything that the battery depends on."""
+    chains: tuple[Chain, ...]
+    steps: int
+    """The cost: the steps of the searches against all rungs."""
+
+
+class Poisoned(Struct, frozen=True):
+    """Ordinary tasks whose pages and mails carry live injections."""
+
+    scenario: Scenario
+    chains: tuple[Chain, ...]
+
+
+def find_battery(settings: MatchSettings, progress: Progress = NO_PROGRESS) -> Battery:
+    """Return the battery of a match, and build it only if it is stored nowhere.
+
+    The batteries of the public world come with this package. Others are stored in the directory
+    that `settings` names, if any, and in memory.
+    """
+    wanted = battery_id(settings)
+    battery = _remembered.get(wanted) or _read_shipped(wanted) or _read_stored(settings, wanted)
+    if battery is None:
+        battery = build_battery(settings, progress)
+        if settings.batteries is not None:
+            write_whole(settings.batteries / f"{wanted}.json", msgspec.json.encode(battery))
+    _remember(battery)
+    return battery
+
+
+_remembered: dict[str, Battery] = {}
+
+
+def _remember(battery: Battery) -> None:
+    _remembered[battery.id] = battery
+    while len(_remembered) > REMEMBERED:
+        del _remembered[next(iter(_remembered))]
+
+
+def _read_shipped(wanted: str) -> Battery | None:
+    place = files("tiltyard.matches") / "batteries" / f"{wanted}.json"
+    return _decode(place.read_bytes(), wanted) if place.is_file() else None
+
+
+def _read_stored(settings: MatchSettings, wanted: str) -> Battery | None:
+    if settings.batteries is None:
+        return None
+    try:
+        return _decode((settings.batteries / f"{wanted}.json").read_bytes(), wanted)
+    except OSError:
+        return None
+
+
+def _decode(data: bytes, wanted: str) -> Battery | None:
+    """Return a stored battery; None if it is damaged, so that it is built again."""
+    try:
+        battery = msgspec.json.decode(data, type=Battery)
+    except msgspec.MsgspecError:
+        return None
+    return battery if battery.id == wanted else None
+
+
+def poison(settings: MatchSettings) -> Poisoned:
+    """Put injections into the pages and mails that the match's ordinary tasks read."""
+    attacked = under_attack(_tasks(settings), settings.scenario, settings.key, (WEB, EMAIL))
+    return Poisoned(attacked.scenario, tuple(task.messages for task in attacked.tasks))
+
+
+def battery_id(settings: MatchSettings) -> str:
+    content = __version__, settings.ruleset.digest, settings.scenario.digest, settings.key
+    return sha256(msgspec.json.encode(content)).hexdigest()
+
+
+def build_battery(settings: MatchSettings, progress: Progress = NO_PROGRESS) -> Battery:
+    """Search against every rung of the ladder, and collect the chains of the battery."""
+    # Only the ruleset, the world and the key decide: the budget of the match does not.
+    settings = MatchSettings(settings.scenario, settings.ruleset, settings.key)
+    budget = settings.ruleset.search.steps
+    progress.begin("battery", budget * len(GUARDRAIL_LADDER))
+    planted_files = _planted_files(settings.scenario)
+    chains: dict[Chain, None] = {}
+    steps = 0
+    for make in GUARDRAIL_LADDER.values():
+
+        def on_status(status: SearchStatus, before: int = steps) -> None:
+            progress.step(before + status.steps, "")
+
+        found = run_baseline(settings, make(), on_status=on_status)
+        steps += found.steps
+        judge, known = settings.make_judge(make()), set[Breach]()
+        for number, chain in enumerate(found.chains):
+            for finding in judge.new_breaches(Admitted(number, chain), known):
+                if planted_files.isdisjoint(finding.documents):
+                    chains[finding.chain] = None
+    chains |= dict.fromkeys(_planted(settings))
+    return Battery(battery_id(settings), tuple(chains), steps)
+
+
+def _tasks(settings: MatchSettings) -> tuple[Task, ...]:
+    return draw_tasks(settings.scenario, settings.key, settings.ruleset.defense.variants)
+
+
+def _planted_files(scenario: Scenario) -> frozenset[str]:
+    planted = scenario.labels.planted
+    return frozenset(
+        entry.document for entry in planted if entry.live and entry.document.startswith(_FILE)
+    )
+
+
+def _planted(settings: MatchSettings) -> Iterator[Chain]:
+    """Yield a chain for every live planted page and mail.
+
+    An ordinary task follows: some injections wait for the user's next request.
+    """
+    draw, tasks = Draw("battery", *settings.names), _tasks(settings)
+    for entry in settings.scenario.labels.planted:
+        if entry.live and not entry.document.startswith(_FILE):
+            task = draw.branch(entry.document).choice(tasks)
+            yield entry.opening, *task.messages
