@@ -1,0 +1,181 @@
+"""The battery: attacks that every guardrail meets, whatever its search finds."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from small_runs import small_rules
+from tiltyard import AllowAllGuardrail, Context, Decision, GuardrailBase
+from tiltyard.guardrails import GUARDRAIL_LADDER, DataFlowGuardrail
+from tiltyard.matches import battery as batteries
+from tiltyard.matches.battery import (
+    Battery,
+    battery_id,
+    build_battery,
+    find_battery,
+    poison,
+)
+from tiltyard.matches.defense import FoundBy, play_defense
+from tiltyard.matches.settings import MatchSettings
+from tiltyard.rulesets.ruleset import load_ruleset
+from tiltyard.world.generate import generate
+
+SETTINGS: Final = MatchSettings(generate(123), small_rules(300))
+PLANTED: Final = [
+    entry
+    for entry in SETTINGS.scenario.labels.planted
+    if entry.live and entry.document[:5] != "file:"
+]
+
+
+@pytest.fixture(scope="module")
+def built() -> Battery:
+    return build_battery(SETTINGS)
+
+
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the batteries of earlier tests."""
+    monkeypatch.setattr(batteries, "_remembered", {})
+
+
+def count_builds(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    builds: list[Any] = []
+
+    def build(*given: Any) -> Battery:
+        builds.append(given)
+        return build_battery(*given)
+
+    monkeypatch.setattr(batteries, "build_battery", build)
+    return builds
+
+
+class TestContent:
+    def test_every_live_planted_page_and_mail_is_opened(self, built: Battery) -> None:
+        opened = {message for chain in built.chains for message in chain}
+        assert {entry.opening for entry in PLANTED} <= opened
+
+    def test_an_ordinary_task_follows_a_planted_document(self, built: Battery) -> None:
+        openings = {entry.opening for entry in PLANTED}
+        followed = {chain[0] for chain in built.chains if len(chain) > 1}
+        assert openings <= followed
+
+    def test_no_chain_needs_a_planted_file(self, built: Battery) -> None:
+        """The data-flow guardrail trusts local files, so none of them may break it."""
+        judge = SETTINGS.make_judge(DataFlowGuardrail())
+        assert not judge.judge(built.chains).findings
+
+    def test_the_searches_find_chains_that_planted_documents_do_not_give(
+        self, built: Battery
+    ) -> None:
+        judge = SETTINGS.make_judge(AllowAllGuardrail())
+        openings = {entry.opening for entry in PLANTED}
+        searched = [chain for chain in built.chains if not openings.intersection(chain)]
+        asked = {finding.cell.source for finding in judge.judge(searched).findings}
+        assert "user" in asked
+
+    def test_every_rung_is_searched(self, built: Battery) -> None:
+        assert built.steps >= SETTINGS.ruleset.search.steps * len(GUARDRAIL_LADDER)
+
+    def test_poisoned_tasks_are_the_ordinary_tasks_of_the_match(self) -> None:
+        match = play_defense(SETTINGS, AllowAllGuardrail)
+        ordinary = {trial.task.messages for trial in match.trials}
+        assert set(poison(SETTINGS).chains) <= ordinary
+
+    def test_poison_goes_into_pages_and_mails_only(self) -> None:
+        poisoned = poison(SETTINGS).scenario
+        assert poisoned.files == SETTINGS.scenario.files
+        assert poisoned.pages != SETTINGS.scenario.pages
+        assert poisoned.folders != SETTINGS.scenario.folders
+
+
+class TestWhatItDependsOn:
+    def test_the_same_ruleset_world_and_key_give_the_same_battery(self, built: Battery) -> None:
+        assert build_battery(structs.replace(SETTINGS, steps=50, workers=2, salt="x")) == built
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            structs.replace(SETTINGS, key="a key"),
+            structs.replace(SETTINGS, scenario=generate(124)),
+            structs.replace(SETTINGS, ruleset=small_rules(301)),
+        ],
+        ids=["key", "world", "ruleset"],
+    )
+    def test_another_ruleset_world_or_key_gives_another_id(self, changed: MatchSettings) -> None:
+        assert battery_id(changed) != battery_id(SETTINGS)
+
+    def test_the_submission_has_no_part_in_it(self) -> None:
+        """Whatever the guardrail does, the match judges the same battery."""
+        one = play_defense(SETTINGS, AllowAllGuardrail).battery
+        other = play_defense(SETTINGS, DataFlowGuardrail).battery
+        assert one == other
+
+
+@pytest.mark.usefixtures("forgetful")
+class TestStorage:
+    def test_a_stored_battery_is_not_built_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = structs.replace(SETTINGS, batteries=tmp_path)
+        builds = count_builds(monkeypatch)
+        first = find_battery(settings)
+        batteries._remembered.clear()
+        assert find_battery(settings) == first
+        assert len(builds) == 1
+
+    @pytest.mark.parametrize("damage", [b"", b"{}", b'{"id":"another","chains":[],"steps":1}'])
+    def test_a_damaged_battery_is_built_again(self, tmp_path: Path, damage: bytes) -> None:
+        settings = structs.replace(SETTINGS, batteries=tmp_path)
+        first = find_battery(settings)
+        (tmp_path / f"{first.id}.json").write_bytes(damage)
+        batteries._remembered.clear()
+        assert find_battery(settings) == first
+        assert msgspec.json.decode((tmp_path / f"{first.id}.json").read_bytes(), type=Battery)
+
+    def test_without_a_directory_it_stays_in_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        builds = count_builds(monkeypatch)
+        assert find_battery(SETTINGS) is find_battery(SETTINGS)
+        assert len(builds) == 1
+
+    @pytest.mark.parametrize("budget", ["official", "quick"])
+    def test_the_batteries_of_the_public_world_are_shipped(
+        self, budget: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rules = load_ruleset()
+        rules = rules if budget == "official" else rules.with_quick_budgets()
+        builds = count_builds(monkeypatch)
+        assert find_battery(MatchSettings(generate(123), rules)).chains
+        assert not builds
+
+    def test_the_shipped_battery_is_the_one_that_this_version_builds(self) -> None:
+        """If this fails, run `make batteries`."""
+        settings = MatchSettings(generate(123), load_ruleset().with_quick_budgets())
+        assert find_battery(settings) == build_battery(settings)
+
+
+class OnlyInTheSearch(GuardrailBase):
+    """Denies everything in the search, which has the first guardrail, and nothing later."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        type(self).made += 1
+        self.number = self.made
+
+    def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
+        del tool_name, tool_args, context
+        return Decision.deny("no") if self.number == 1 else Decision.allow()
+
+
+def test_hiding_from_the_search_does_not_hide_from_the_battery() -> None:
+    OnlyInTheSearch.made = 0
+    hiding = play_defense(SETTINGS, OnlyInTheSearch)
+    open_to_all = play_defense(SETTINGS, AllowAllGuardrail)
+    found_by = {hiding.found_by(finding) for finding in hiding.verdict.findings}
+    assert found_by <= {FoundBy.BATTERY, FoundBy.TASK}
+    assert hiding.score.breaches >= open_to_all.score.breaches - 3
+    assert hiding.inconsistent > 0
