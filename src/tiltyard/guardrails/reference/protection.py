@@ -115,7 +115,7 @@ def _looks_random(run: str) -> bool:
 
 
 def _words_in(run: str) -> Iterator[str]:
-    """Yield the readable text that a run of base64 or hex encodes."""
+    """Yield the readable text that a run of base64 or hex encodes, in one layer or several."""
     try:
         decoded = bytes.fromhex(run).decode("utf-8")
     except ValueError:
@@ -123,6 +123,8 @@ def _words_in(run: str) -> Iterator[str]:
     for text in (decoded, *from_base64(run)):
         if " " in text.strip() and is_legible(text):
             yield text
+        elif _VALUE.fullmatch(text):
+            yield from _words_in(text)
 
 
 def carries(text: str, guarded: tuple[str, ...]) -> bool:
