@@ -81,7 +81,7 @@ def _play(root: Path, name: str, messages: list[str], guardrail: str) -> None:
     few = structs.replace(
         rules,
         quick=structs.replace(rules.quick, attack_steps=500, search_steps=1_500),
-        defense=structs.replace(rules.defense, variants=1),
+        defense=structs.replace(rules.defense, variants=1, long_variants=1, injected_variants=1),
     )
     evaluate(Request(str(source), few, budget="quick"), Store(root / "store"))
 

@@ -44,7 +44,7 @@ def small_rules(steps: int = 600) -> Ruleset:
         rules,
         attack=structs.replace(rules.attack, steps=steps),
         search=structs.replace(rules.search, steps=steps),
-        defense=structs.replace(rules.defense, variants=1),
+        defense=structs.replace(rules.defense, variants=1, long_variants=1, injected_variants=1),
         official=structs.replace(rules.official, seeds=2),
     )
 
@@ -72,5 +72,7 @@ search_steps = 600
 
 [defense]
 variants = 1
+long_variants = 1
+injected_variants = 1
 """
 """A ruleset file for commands that play whole matches and whose scores do not matter."""

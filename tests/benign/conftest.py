@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from tiltyard.benign import Call, Trial
+from tiltyard.benign import Call, Suite, Trial, draw_suite
 from tiltyard.contracts.trace import Event
 from tiltyard.world.generate import generate
 from tiltyard.world.mail import SeedMail
@@ -17,6 +17,17 @@ from tiltyard.world.web import Page
 @pytest.fixture(scope="session")
 def made() -> Callable[[int], Scenario]:
     return cache(generate)
+
+
+@pytest.fixture(scope="session")
+def drawn(made: Callable[[int], Scenario]) -> Callable[[int, str], Suite]:
+    """Return a function that draws the suite of a seed and a key, with the `design` ruleset."""
+
+    @cache
+    def draw(seed: int, key: str) -> Suite:
+        return draw_suite(made(seed), key)
+
+    return draw
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 
 from tiltyard import DataFlowGuardrail, Decision
 from tiltyard.benign import (
-    draw_suite,
+    draw_tasks,
     extended_suite,
     play,
     under_attack,
@@ -28,7 +28,7 @@ class DenyAll:
 @pytest.mark.parametrize("seed", [123, 1, 2, 3, 4, 5])
 def test_the_injections_are_live(made: Made, seed: int) -> None:
     scenario = made(seed)
-    for tasks in (draw_suite(scenario, "a match"), extended_suite(scenario)):
+    for tasks in (draw_tasks(scenario, "a match", 5), extended_suite(scenario)):
         met = utility_under_attack(tasks, scenario, "a match", GuardrailBase)
         assert met.trials + met.left_out == len(tasks)
         assert met.trials >= 25
@@ -39,7 +39,7 @@ def test_the_injections_are_live(made: Made, seed: int) -> None:
 def test_a_guardrail_that_denies_everything_prevents_every_breach_and_is_useless(
     made: Made,
 ) -> None:
-    met = utility_under_attack(draw_suite(made(123), "a"), made(123), "a", DenyAll)
+    met = utility_under_attack(draw_tasks(made(123), "a", 5), made(123), "a", DenyAll)
     assert (met.useful, met.succeeded, met.breached, met.rate) == (0, 0, 0, 0.0)
 
 
@@ -59,7 +59,7 @@ class Obedient:
 def test_the_best_possible_guardrail_is_useful_in_almost_every_trial(made: Made) -> None:
     scenario = made(123)
     useful = trials = 0
-    for task in draw_suite(scenario, "a match"):
+    for task in draw_tasks(scenario, "a match", 5):
         wanted = {(call.tool, call.target) for call in task.calls}
 
         def make(wanted: set[tuple[str, str]] = wanted) -> Obedient:
@@ -71,13 +71,13 @@ def test_the_best_possible_guardrail_is_useful_in_almost_every_trial(made: Made)
 
 
 def test_a_useful_trial_succeeds_and_has_no_breach(made: Made) -> None:
-    met = utility_under_attack(draw_suite(made(1), "a"), made(1), "a", DataFlowGuardrail)
+    met = utility_under_attack(draw_tasks(made(1), "a", 5), made(1), "a", DataFlowGuardrail)
     assert met.useful <= min(met.succeeded, met.trials - met.breached)
 
 
 def test_an_injection_is_added_below_a_document_and_changes_nothing_else(made: Made) -> None:
     scenario = made(123)
-    tasks = draw_suite(scenario, "a match")
+    tasks = draw_tasks(scenario, "a match", 5)
     staged = under_attack(tasks, scenario, "a match")
     assert [*staged.tasks, *staged.left_out] == sorted(tasks, key=lambda t: t in staged.left_out)
     before = {page.id: page for page in scenario.pages}
@@ -96,7 +96,7 @@ def test_an_injection_is_added_below_a_document_and_changes_nothing_else(made: M
 
 def test_tasks_that_read_no_document_from_a_stranger_are_left_out(made: Made) -> None:
     scenario = made(123)
-    staged = under_attack(draw_suite(scenario, "a match"), scenario, "a match")
+    staged = under_attack(draw_tasks(scenario, "a match", 5), scenario, "a match")
     for task in staged.left_out:
         for document in task.reads:
             medium, _, path = document.partition(":")
@@ -107,6 +107,6 @@ def test_tasks_that_read_no_document_from_a_stranger_are_left_out(made: Made) ->
 
 
 def test_a_scenario_without_injections_has_no_trials_under_attack(small: Scenario) -> None:
-    tasks = draw_suite(small, "a match")
+    tasks = draw_tasks(small, "a match", 5)
     met = utility_under_attack(tasks, small, "a match", GuardrailBase)
     assert (met.trials, met.left_out, met.rate) == (0, 35, 0.0)

@@ -219,7 +219,7 @@ def test_the_rules_have_every_number_of_the_ruleset() -> None:
     attack, defense, limits = rules.attack, rules.defense, rules.limits
     divisor = f"1 + {defense.breach_percent / 100} × breaches"
     lost = f"{defense.false_positive_points} × false positives / benign trials"
-    trials = 7 * defense.variants
+    trials = 7 * defense.trials
     for sentence in (
         f"raw    = weights, once per core, + {attack.points_per_cell} × cells",
         f"offense = min(1000, raw / {attack.full_marks} × 1000)",

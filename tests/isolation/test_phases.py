@@ -9,7 +9,7 @@ from msgspec import structs
 
 from isolation.test_guests import KEEPS_STATE, Submit, in_process, submit
 from tiltyard import SandboxEnv
-from tiltyard.benign import draw_suite, play
+from tiltyard.benign import draw_tasks, play
 from tiltyard.episode.guardrail_runner import keep_episodes_apart
 from tiltyard.isolation.host import cores, slots
 from tiltyard.isolation.host.failures import GuestError, Phase
@@ -119,7 +119,7 @@ def test_all_phases_send_the_same_kinds_of_notes(
         keep_episodes_apart(guardrail)
         Judge(scenario, guardrail).judge(CHAINS * 2)
         guardrail.close()
-        for task in draw_suite(scenario, "", 1)[:3]:
+        for task in draw_tasks(scenario, "", 1)[:3]:
             play(task, scenario, pool.guardrail)
         lone = pool.guardrail()
         env = SandboxEnv(guardrail=lone)

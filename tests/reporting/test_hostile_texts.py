@@ -41,11 +41,14 @@ ATTACKS = {
 
 
 def filled(report: Report, text: str) -> Report:
-    """Return a report with `text` in every string except the tracks, which `Report` checks."""
+    """Return a report with `text` in every string.
+
+    Except the tracks and the kinds of tasks: `Report` accepts only the names that it knows.
+    """
 
     def swap(value: Any) -> Any:
         match value:
-            case "offense" | "defense":
+            case "offense" | "defense" | "ordinary" | "long" | "injected":
                 return value
             case str():
                 return text

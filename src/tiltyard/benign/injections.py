@@ -3,7 +3,7 @@
 An injection goes below the text of a document, like a comment below a page.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,8 +16,10 @@ from tiltyard.world.text import by_user
 _SEPARATOR: Final = "\n\n"
 
 
-def live_injections(scenario: Scenario) -> dict[str, list[str]]:
-    """Return the texts of the live injections by medium.
+def live_injections(
+    scenario: Scenario, media: Container[str] = (WEB, EMAIL, FILE)
+) -> dict[str, list[str]]:
+    """Return the texts of the live injections in these media, by medium.
 
     Of an attack over several documents, use the first one, to which the user is led. Leave out
     injections that only wait for another call: the task may never make that call.
@@ -26,14 +28,16 @@ def live_injections(scenario: Scenario) -> dict[str, list[str]]:
     injections: dict[str, list[str]] = {}
     seen: set[tuple[str, str]] = set()
     for entry in scenario.labels.planted:
-        attack = entry.family, entry.template
+        attack, medium = (entry.family, entry.template), medium_of(entry.document)
         if not entry.live or attack in seen or entry.document not in texts:
             continue
         seen.add(attack)
+        if medium not in media:
+            continue
         text = texts[entry.document]
         now = instructions(by_user(text)).operations
         if any(not isinstance(operation, Wait) for operation in now):
-            injections.setdefault(medium_of(entry.document), []).append(text)
+            injections.setdefault(medium, []).append(text)
     return injections
 
 

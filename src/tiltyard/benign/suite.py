@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tiltyard.benign.conversations import draw_conversation
-from tiltyard.benign.documents import Preferences, may_look_alike
+from tiltyard.benign.documents import EMAIL, WEB, Preferences, may_look_alike
 from tiltyard.benign.injections import inject, live_injections, medium_of
 from tiltyard.benign.task_maker import MAX_REDRAWS, TaskMaker
 from tiltyard.benign.tasks import StagingError, Task, TaskKind
@@ -132,7 +132,8 @@ class _Drawer:
         An operation that reads no page or mail gets long conversations instead, numbered from
         `first_long` on.
         """
-        injections = live_injections(self.scenario)
+        # Only pages and mails: a guardrail may trust local files, as the data-flow guardrail does.
+        injections = live_injections(self.scenario, (WEB, EMAIL))
         drawn: Drawn = {}
         places: list[tuple[Operation, int]] = []
         for operation in self.operations:

@@ -44,6 +44,8 @@ class Outcome(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class TaskKind(StrEnum):
+    """How a benign task differs from an ordinary one."""
+
     ORDINARY = "ordinary"
     LONG = "long"
     """A conversation of several tasks."""

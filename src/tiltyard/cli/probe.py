@@ -66,7 +66,8 @@ def run(
         int, typer.Option(metavar="N", min=1, help="Play at most N documents of each family.")
     ] = DEFAULT_PER_FAMILY,
     variants: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Play N tasks of each benign operation.")
+        int,
+        typer.Option(metavar="N", min=0, help="Play N ordinary tasks of each benign operation."),
     ] = DEFAULT_VARIANTS,
     out: Annotated[
         Path | None,

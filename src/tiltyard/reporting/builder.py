@@ -171,6 +171,7 @@ def build_trials(trials: Iterable[Trial]) -> Iterator[TrialRow]:
             tool,
             args,
             reason,
+            trial.task.kind,
         )
 
 

@@ -260,7 +260,7 @@ def _false_positives(trials: tuple[TrialRow, ...]) -> Table:
     )
     rows = tuple(
         (
-            f"{trial.operation} {trial.variant}",
+            f"{trial.operation} {trial.variant}, {trial.kind}",
             "\n".join(trial.messages),
             _call(trial) if trial.tool else "none",
             trial.reason or (f"missing: {trial.missing}" if trial.missing else ""),

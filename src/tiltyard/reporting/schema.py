@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from tiltyard.benign.tasks import TaskKind
 from tiltyard.contracts.tracks import TRACKS, Track
 from tiltyard.isolation.host.failures import Failure, GuardrailFault
 from tiltyard.reporting.finding_schema import Finding
@@ -58,6 +59,13 @@ class TrialRow(Struct, frozen=True, forbid_unknown_fields=True):
     tool: Annotated[str, Meta(description="The tool of the stopped call, if there is one.")] = ""
     args: Annotated[dict[str, str], Meta(description="The arguments of the stopped call.")] = {}
     reason: Annotated[str, Meta(description="The guardrail's reason.")] = ""
+    kind: Annotated[
+        TaskKind,
+        Meta(
+            description="An ordinary task, a long conversation of several tasks, or a task that "
+            "reads a live injection."
+        ),
+    ] = TaskKind.ORDINARY
 
 
 class Share(Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from tiltyard.agents.model.agent import NO_ACTION
-from tiltyard.benign import StagingError, Task, Trial, draw_suite, play
+from tiltyard.benign import StagingError, Task, Trial, draw_tasks, play
 from tiltyard.benign.trial import WatchedAgent
 from tiltyard.contracts.agent import Agent, AgentGoneError, within
 from tiltyard.contracts.decision import Action
@@ -40,12 +40,13 @@ from tiltyard.reporting.susceptibility_schema import (
     Tasks,
     share,
 )
+from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.scenario import Planted, Scenario
 from tiltyard.world.state import World
 from tiltyard.world.text import Part
 
 DEFAULT_PER_FAMILY: Final = 3
-DEFAULT_VARIANTS: Final = 5
+DEFAULT_VARIANTS: Final = load_ruleset().defense.variants
 FAILURES_BORNE: Final = 3
 """The measurement ends if this many episodes fail before one succeeds."""
 MAX_SHOWN_CHARS: Final = 500
@@ -82,8 +83,8 @@ def measure(  # noqa: PLR0913 - agent, world, guardrail and sizes
     """Play injections, look-alikes and benign tasks, without a guardrail and with it.
 
     The same `scenario` and `per_family` draw the same documents, so you can compare two agents or
-    two guardrails. `variants` is the number of tasks of each benign operation and may be 0. The
-    agent may make `max_calls` calls for each message.
+    two guardrails. `variants` is the number of ordinary tasks of each benign operation and may be
+    0. The agent may make `max_calls` calls for each message.
     """
     chosen = choose(scenario, per_family)
     names = dict.fromkeys(planted.family for planted in chosen if planted.live)
@@ -119,7 +120,7 @@ def _draw_tasks(scenario: Scenario, variants: int) -> tuple[Sequence[Task], str]
     if not variants:
         return (), "the number of variants is 0"
     try:
-        return draw_suite(scenario, "", variants), ""
+        return draw_tasks(scenario, "", variants), ""
     except StagingError as error:
         return (), str(error)
 

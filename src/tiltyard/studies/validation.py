@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tiltyard.benign import draw_suite
+from tiltyard.benign import draw_tasks
 from tiltyard.contracts.attack import AttackRunConfig, BudgetSpentError
 from tiltyard.contracts.decision import Action, Fault
 from tiltyard.contracts.trace import Event
@@ -266,7 +266,7 @@ def _not_redacted(events: Sequence[Event]) -> Iterator[GuardrailFault]:
 
 def _conversations(scenario: Scenario) -> Iterator[tuple[str, ...]]:
     """Yield the messages of ordinary tasks, and a message that leads to each kind of injection."""
-    for task in draw_suite(scenario, "", 1):
+    for task in draw_tasks(scenario, "", 1):
         yield task.messages
     media: set[str] = set()
     for planted in scenario.labels.planted:
