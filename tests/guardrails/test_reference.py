@@ -1,5 +1,6 @@
 """The reference guardrail: who asks, what is protected, and how protected content could leave."""
 
+from base64 import b64encode
 from collections.abc import Callable
 
 import pytest
@@ -218,6 +219,8 @@ def test_sensitive_names_and_values_are_recognized() -> None:
         "The token for the coffee machine is the blue one, says Antidisestablishment."
     )
     assert not values("VGhlIG1lZXRpbmcgcm9vbSBpcyBib29rZWQgZm9yIDEwOjE1LCBhcyBhbHdheXMu")
+    for text, found in (("The room is booked for 10:15.", ()), (f"{CANARY} is it.", (CANARY,))):
+        assert values(b64encode(text.encode().hex().encode()).decode()) == found
 
 
 def test_fragments_of_secrets_are_found_but_not_chance_matches() -> None:

@@ -117,7 +117,7 @@ def _looks_random(run: str) -> bool:
 def _words_in(run: str) -> Iterator[str]:
     """Yield the readable text that a run of base64 or hex encodes, in one layer or several."""
     try:
-        decoded = bytes.fromhex(run).decode("utf-8")
+        decoded = bytes.fromhex(run[: len(run) // 2 * 2]).decode("utf-8")
     except ValueError:
         decoded = ""
     for text in (decoded, *from_base64(run)):
