@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: help setup bubblewrap chromium demo demo-llm test check bench docs schema strategies season format clean
+.PHONY: help setup bubblewrap chromium demo demo-llm test check bench docs schema strategies batteries season format clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -74,6 +74,9 @@ schema: $(VENV)/.core  ## Write the report's JSON Schema
 
 strategies: $(VENV)/.dev bubblewrap  ## Play the example submissions and compare with the design
 	$(BIN)/python bench/strategies.py
+
+batteries: $(VENV)/.core  ## Build the batteries of the public world that the package ships
+	$(BIN)/python bench/batteries.py
 
 # Use a new store, so that no result comes from another version.
 season: $(VENV)/.core bubblewrap  ## Play the season of docs/season again

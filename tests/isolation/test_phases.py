@@ -150,8 +150,8 @@ def test_phases_are_mixed_in_random_order(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(Judge, "findings", noting("judged", Judge.findings))
     monkeypatch.setattr(defense, "play", noting("benign", play))
-    compare = noting("compared", defense._replay_decisions)
-    monkeypatch.setattr(defense, "_replay_decisions", compare)
+    compare = noting("compared", vars(defense)["is_decided_again"])
+    monkeypatch.setattr(defense, "is_decided_again", compare)
     made = in_process(KEEPS_STATE)
     one = play_defense(MatchSettings(generate(123), SHORT), made)
     first, kinds = kinds, []

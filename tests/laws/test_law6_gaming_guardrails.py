@@ -74,7 +74,8 @@ def test_every_required_vector_has_a_folder() -> None:
 def test_a_gaming_guardrail_scores_below_its_twin_on_official_seeds(
     path: Path, match: Match
 ) -> None:
-    make, twin = load_guardrail(path), GUARDRAIL_LADDER[match.twin]
+    make = load_guardrail(path)
+    twin: MakeGuardrail = GUARDRAIL_LADDER[match.twin]
     assert mean_score(make) < mean_score(twin)
     if match.shines_in_public:
         public = play(make, 123).score.score

@@ -77,6 +77,19 @@ class TestContent:
         asked = {finding.cell.source for finding in judge.judge(searched).findings}
         assert "user" in asked
 
+    def test_no_message_of_a_searched_chain_is_needless(self, built: Battery) -> None:
+        judge = SETTINGS.make_judge(AllowAllGuardrail())
+        openings = {entry.opening for entry in PLANTED}
+        for chain in built.chains:
+            if len(chain) > 1 and not openings.intersection(chain):
+                whole = judge.breaches(chain)
+                shorter = [chain[:at] + chain[at + 1 :] for at in range(len(chain))]
+                assert not any(whole <= judge.breaches(each) for each in shorter)
+
+    def test_its_sentences_are_whole(self, built: Battery) -> None:
+        """The judge reduces chains to clauses, one in a line. No user writes like that."""
+        assert not any("\n" in message for chain in built.chains for message in chain)
+
     def test_every_rung_is_searched(self, built: Battery) -> None:
         assert built.steps >= SETTINGS.ruleset.search.steps * len(GUARDRAIL_LADDER)
 
@@ -134,7 +147,8 @@ class TestStorage:
         (tmp_path / f"{first.id}.json").write_bytes(damage)
         batteries._remembered.clear()
         assert find_battery(settings) == first
-        assert msgspec.json.decode((tmp_path / f"{first.id}.json").read_bytes(), type=Battery)
+        stored = (tmp_path / f"{first.id}.json").read_bytes()
+        assert msgspec.json.decode(stored, type=Battery) == first
 
     def test_without_a_directory_it_stays_in_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
         builds = count_builds(monkeypatch)

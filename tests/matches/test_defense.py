@@ -20,9 +20,9 @@ def test_the_order_of_compared_and_benign_episodes_is_drawn(
     orders = []
     for salt in ("one", "other", "one"):
         order: list[str] = []
-        play, decided = vars(defense)["play"], defense._replay_decisions
+        play, decided = (vars(defense)[name] for name in ("play", "is_decided_again"))
         monkeypatch.setattr(defense, "play", _noting(order, "task", play))
-        monkeypatch.setattr(defense, "_replay_decisions", _noting(order, "compared", decided))
+        monkeypatch.setattr(defense, "is_decided_again", _noting(order, "compared", decided))
         match = play_defense(
             MatchSettings(generate(123), small_rules(600), salt=salt), DataFlowGuardrail
         )

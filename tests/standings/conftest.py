@@ -9,6 +9,7 @@ from msgspec import structs
 
 from tiltyard.reporting.builder import build_formula
 from tiltyard.reporting.schema import (
+    Battery,
     DefensePart,
     Isolation,
     OffensePart,
@@ -81,5 +82,17 @@ def _offense(score: float, raw: float) -> OffensePart:
 
 def _defense(score: float, breaches: float, failed: float) -> DefensePart:
     return DefensePart(
-        score, breaches, failed, 35, {}, {}, "baseline", 60_000, 60_000, 40_000, 900, 0
+        score,
+        breaches,
+        failed,
+        70,
+        {},
+        {},
+        "baseline",
+        60_000,
+        60_000,
+        40_000,
+        900,
+        Battery(107, 360_000),
+        0,
     )

@@ -3,7 +3,7 @@
 A guardrail can hide from a search. It cannot influence the battery, which depends on the ruleset,
 the world and the key only:
 
-- one minimal chain for each breach that the baseline finds against each rung of the ladder;
+- one short chain for each breach that the baseline finds against each rung of the ladder;
 - every live planted page and mail: the user opens it, and goes on with an ordinary task;
 - ordinary benign tasks, whose pages and mails carry live injections.
 
@@ -11,7 +11,7 @@ Planted local files stay out: the data-flow guardrail trusts local files by desi
 is the attackers' work.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from typing import Final
@@ -27,6 +27,7 @@ from tiltyard.foundation.files import write_whole
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.judge.candidates import Admitted
+from tiltyard.judge.judge import Judge
 from tiltyard.judge.predicates import Breach
 from tiltyard.matches.baseline import run_baseline
 from tiltyard.matches.settings import MatchSettings
@@ -119,7 +120,6 @@ def build_battery(settings: MatchSettings, progress: Progress = NO_PROGRESS) -> 
     settings = MatchSettings(settings.scenario, settings.ruleset, settings.key)
     budget = settings.ruleset.search.steps
     progress.begin("battery", budget * len(GUARDRAIL_LADDER))
-    planted_files = _planted_files(settings.scenario)
     chains: dict[Chain, None] = {}
     steps = 0
     for make in GUARDRAIL_LADDER.values():
@@ -129,13 +129,38 @@ def build_battery(settings: MatchSettings, progress: Progress = NO_PROGRESS) -> 
 
         found = run_baseline(settings, make(), on_status=on_status)
         steps += found.steps
-        judge, known = settings.make_judge(make()), set[Breach]()
-        for number, chain in enumerate(found.chains):
-            for finding in judge.new_breaches(Admitted(number, chain), known):
-                if planted_files.isdisjoint(finding.documents):
-                    chains[finding.chain] = None
+        judge = settings.make_judge(make())
+        chains |= dict.fromkeys(_shortest_chains(judge, found.chains))
     chains |= dict.fromkeys(_planted(settings))
     return Battery(battery_id(settings), tuple(chains), steps)
+
+
+def _shortest_chains(judge: Judge, chains: Sequence[Chain]) -> Iterator[Chain]:
+    """Yield one chain for each breach, without the messages that the breach does not need.
+
+    Messages stay whole: a guardrail must not know the battery by its broken sentences.
+    """
+    planted_files = _planted_files(judge.scenario)
+    known: set[Breach] = set()
+    for number, chain in enumerate(chains):
+        for finding in judge.new_breaches(Admitted(number, chain), known):
+            if not planted_files.isdisjoint(finding.documents):
+                continue
+            shorter = _without_needless_messages(judge, chain, finding.cell.breach)
+            read = {name for each in judge.findings(shorter) for name in each.documents}
+            if planted_files.isdisjoint(read):
+                yield shorter
+
+
+def _without_needless_messages(judge: Judge, chain: Chain, breach: Breach) -> Chain:
+    at = 0
+    while at < len(chain):
+        shorter = chain[:at] + chain[at + 1 :]
+        if shorter and breach in judge.breaches(shorter):
+            chain = shorter
+        else:
+            at += 1
+    return chain
 
 
 def _tasks(settings: MatchSettings) -> tuple[Task, ...]:
