@@ -96,6 +96,8 @@ class TaintTrackingGuardrail(GuardrailBase):
 
     def _note_addresses(self, tool_name: str, output: str) -> None:
         """Remember the sender of a mail, and every address in the text of a document."""
+        if tool_name == "email.list":
+            return  # a list of senders, and the user's own address if a mail to the user arrived
         text = output
         if tool_name == "email.read":
             header, _, text = output.partition("\n\n")
