@@ -51,7 +51,7 @@ class TaintTrackingGuardrail(GuardrailBase):
         self.senders: tuple[str, ...] = ()
         """Senders of the mails that were read."""
         self.mentioned: tuple[str, ...] = ()
-        """Addresses in the text of documents."""
+        """Addresses in the text of untrusted documents, and of what was read soon after."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         self.message = len(context.user_messages)
@@ -70,7 +70,8 @@ class TaintTrackingGuardrail(GuardrailBase):
         """Remember untrusted reads, and the files written after them."""
         if not result.ok:
             return
-        self._note_addresses(tool_name, result.output)
+        if result.source in UNTRUSTED or self._is_tainted():
+            self._note_addresses(tool_name, result.output)
         path = str(tool_args.get("path", ""))
         if result.source in UNTRUSTED or (tool_name == "fs.read" and path in self.carriers):
             self.tainted = self.message
