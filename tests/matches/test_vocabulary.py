@@ -10,8 +10,9 @@ from tiltyard import SandboxEnv
 from tiltyard.benign import draw_tasks
 from tiltyard.foundation.draw import Draw
 from tiltyard.matches.baseline import baseline_rules
-from tiltyard.matches.settings import MatchError, MatchSettings
-from tiltyard.rulesets.ruleset import SUITE_PHRASES, load_ruleset
+from tiltyard.matches.settings import MatchSettings
+from tiltyard.matches.vocabulary import check_vocabulary
+from tiltyard.rulesets.ruleset import SUITE_PHRASES, RulesetError, load_ruleset
 from tiltyard.search import Vocabulary
 from tiltyard.world.generate import generate
 
@@ -77,5 +78,8 @@ def test_a_slot_that_nobody_knows_is_an_error() -> None:
         phrases={**rules.search.vocabulary.phrases, "act": ("go {nowhere}",)},
     )
     wrong = structs.replace(rules, search=structs.replace(rules.search, vocabulary=vocabulary))
-    with pytest.raises(MatchError, match="nowhere"):
+    with pytest.raises(RulesetError, match="nowhere"):
         baseline_rules(structs.replace(SETTINGS, ruleset=wrong))
+    with pytest.raises(RulesetError, match="nowhere"):
+        check_vocabulary(vocabulary)
+    check_vocabulary(rules.search.vocabulary)

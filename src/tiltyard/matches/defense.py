@@ -6,7 +6,7 @@ The judge replays what the attacker found and what the battery holds, in worlds 
 import secrets
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
@@ -25,7 +25,10 @@ from tiltyard.matches.baseline import run_baseline
 from tiltyard.matches.battery import Battery, Poisoned, find_battery, poison
 from tiltyard.matches.comparison import Sampled, SearchSample, is_decided_again, sample_archive
 from tiltyard.matches.settings import MatchSettings, check_guardrail_maker
+from tiltyard.rulesets.ruleset import VocabularyRules
 from tiltyard.search import Archive, Exploration, Played, SearchStatus, Vocabulary
+
+NO_WORDS: Final = VocabularyRules({}, (), (), {}, ())
 
 
 class FoundBy(StrEnum):
@@ -138,7 +141,7 @@ def _attack(
             return _Searched(found.chains, found, sampled, tuple(curve))
         env, sample = settings.open_env(guardrail, steps=steps), SearchSample(settings)
         candidates, spent = run_attack(attack, env, ruleset, on_status, sample)
-        nothing = Exploration({}, Archive(), Vocabulary(ruleset.search.vocabulary), spent, 0)
+        nothing = Exploration({}, Archive(), Vocabulary(NO_WORDS), spent, 0)
         return _Searched(candidates, nothing, sample.chains(), tuple(curve))
     finally:
         close_guardrail(guardrail)

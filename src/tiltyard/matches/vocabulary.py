@@ -15,8 +15,7 @@ from tiltyard.agents.grammar import instructions
 from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker, medium_of
 from tiltyard.benign.templates import TaskTemplate, load_task_templates
 from tiltyard.foundation.draw import Draw
-from tiltyard.matches.settings import MatchError
-from tiltyard.rulesets.ruleset import SUITE_PHRASES, VocabularyRules
+from tiltyard.rulesets.ruleset import SUITE_PHRASES, RulesetError, VocabularyRules
 from tiltyard.world import templates
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.templates import Filler
@@ -44,6 +43,11 @@ def speak(rules: VocabularyRules, scenario: Scenario, draw: Draw) -> VocabularyR
         washes=tuple(speaker.fill_all("washes", rules.washes)),
         slots={slot: tuple(speaker.names(slot, given)) for slot, given in rules.slots.items()},
     )
+
+
+def check_vocabulary(rules: VocabularyRules) -> None:
+    """Raise RulesetError if a phrase has a slot that is neither the ruleset's nor the suite's."""
+    speak(rules, Scenario((), {}, {}), Draw("check"))
 
 
 class _Speaker:
@@ -112,7 +116,7 @@ class _Speaker:
         try:
             return filler.fill(template)
         except KeyError as error:
-            raise MatchError(
+            raise RulesetError(
                 f"the ruleset's phrase {template!r} has a slot {error}, which is neither one of "
                 "its slots nor a word of the benign suite"
             ) from None

@@ -13,6 +13,7 @@ from tiltyard.agents.choice import AgentChoice
 from tiltyard.contracts.tracks import PART_OF, PARTS, TRACK_OF, Part, Track
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.matches.opponents import Opponent, OpponentError, find_opponent
+from tiltyard.matches.vocabulary import check_vocabulary
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.rulesets.ruleset import Ruleset, RulesetError, load_ruleset
 from tiltyard.runs.key import Key
@@ -139,6 +140,7 @@ class Job(Struct, frozen=True):
 
 def make_job(request: Request, scratch: Path, worlds: Worlds | None = None) -> Job:
     """Read the submission and the opponents into `scratch`, and return what to play."""
+    check_vocabulary(request.ruleset.search.vocabulary)
     submission = open_submission(Path(request.submission), scratch / "submission")
     tracks = _find_tracks(request, submission)
     opponents = _find_opponents(request, tracks, scratch)

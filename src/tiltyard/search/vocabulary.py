@@ -26,6 +26,12 @@ class Vocabulary:
     """Phrases with slots, and the words for each slot: given ones and learnt ones."""
 
     def __init__(self, rules: VocabularyRules) -> None:
+        missing = [kind for kind in rules.weights if not rules.phrases.get(kind)]
+        if missing:
+            raise ValueError(
+                f"there are no phrases of the kind {missing[0]!r}; for a ruleset's vocabulary, "
+                "take the rules that `tiltyard.matches.baseline.baseline_rules` returns"
+            )
         self.rules = rules
         self._words: dict[str, list[str]] = {slot: [*words] for slot, words in rules.slots.items()}
         self._known: dict[str, set[str]] = {slot: set(words) for slot, words in rules.slots.items()}
