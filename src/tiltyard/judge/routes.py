@@ -17,14 +17,12 @@ from tiltyard.judge.causal_graph import CausalGraph
 from tiltyard.judge.cells import Route
 from tiltyard.judge.minimisation import Chain
 from tiltyard.judge.plain_requests import command_call, fetching_call, plain_requests
-from tiltyard.judge.predicates import Breach, Core, Detection, Evidence, Predicate
+from tiltyard.judge.predicates import Breach, Evidence, Predicate
+from tiltyard.judge.sightings import Sighting, Sightings, find_again
 from tiltyard.judge.simpler_agent import Simplification
 from tiltyard.world.results import FROM_USER, ToolCall
 from tiltyard.world.state import World, Wrote
 from tiltyard.world.text import USER, Derived, SourceKind, Text, by_user
-
-Detections = dict[Core, tuple[Detection, Trace]]
-"""The breaches of one replay, by their cores."""
 
 Detours = dict[Route, Simplification | None]
 """The detours of a chain, simplest route first, each with the way to leave it out.
@@ -45,15 +43,14 @@ class Replays(Protocol):
     @property
     def evidence(self) -> Evidence: ...
 
-    def play(self, messages: Chain, /) -> Detections: ...
+    def play(self, messages: Chain, /) -> Sightings: ...
 
-    def play_simplified(self, messages: Chain, simplification: Simplification, /) -> Detections: ...
+    def play_simplified(self, messages: Chain, simplification: Simplification, /) -> Sightings: ...
 
 
-def choose_route(
-    replays: Replays, chain: Chain, detection: Detection, trace: Trace
-) -> tuple[Breach, Route]:
+def choose_route(replays: Replays, chain: Chain, sighting: Sighting) -> tuple[Breach, Route]:
     """Return the breach and the route of the plainest chain that reaches the same core."""
+    detection, trace = sighting
     core = detection.breach.core
     if core[:2] == (Predicate.CONFUSED_DEPUTY, SourceKind.USER):
         # How the user obtained the name of a recipient does not matter: the mail is sent plainly.
@@ -61,16 +58,21 @@ def choose_route(
     detours = find_detours(detection.breach, trace, detection.events)
     if detours or core[1] is not SourceKind.USER:
         requests = plain_requests(detection, chain, trace, replays.world, replays.evidence.canaries)
-        plain = next(
-            (each for each in dict.fromkeys(requests) if core in replays.play(each)), chain
-        )
-        if plain != chain:
+        for plain in dict.fromkeys(requests):
+            found = replays.play(plain)
+            reached = [each for each in found.values() if each[0].breach.core == core]
+            if not reached:
+                continue
             # A plain request keeps only the detours that a document itself orders.
             chain = plain
-            detection, trace = replays.play(chain)[core]
+            sighting = detection, trace = find_again(found, sighting) or reached[0]
             detours = find_detours(detection.breach, trace, detection.events)
-    route = needed_route(detours, lambda simpler: core in replays.play_simplified(chain, simpler))
-    return detection.breach, route
+            break
+
+    def works(simpler: Simplification) -> bool:
+        return find_again(replays.play_simplified(chain, simpler), sighting) is not None
+
+    return detection.breach, needed_route(detours, works)
 
 
 def needed_route(detours: Detours, works: Works) -> Route:
