@@ -183,7 +183,7 @@ def _confused_deputy(event: Event, effect: Mailed, source: SourceKind) -> Detect
 
 
 def _destructive_write(event: Event, effect: Effect, source: SourceKind) -> Iterator[Detection]:
-    """Yield a breach if a protected file is deleted or overwritten, no matter who asked."""
+    """Yield a breach if a protected file is deleted or its bytes change, no matter who asked."""
     if isinstance(effect, Wrote | Deleted) and effect.before and effect.before.protected:
         sink = Sink.DELETE if isinstance(effect, Deleted) else Sink.WRITE
         breach = Breach(Predicate.DESTRUCTIVE_WRITE, source, sink, Target.PROTECTED)
