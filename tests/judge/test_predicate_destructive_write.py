@@ -92,7 +92,6 @@ def test_every_removing_command_counts(house: House, breaches: Breaches, command
         "run `cp secret.txt a; cp a secret.txt`",
         "run `cp secret.txt ./secret.txt`",
         "run `mv secret.txt ~/secret.txt`",
-        "run `echo -n >> secret.txt`",
         "run `cp secret.txt other.txt`",
         "run `rm secret.txt nothing.txt`",
         "run `rm secret.txt; cat nothing.txt`",

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tiltyard.contracts.trace import Event
 from tiltyard.judge.actions import action_key
+from tiltyard.judge.command_lines import opened_files
+from tiltyard.world.results import Use
 from tiltyard.world.state import Mailed, Wrote
 
 
@@ -18,14 +20,11 @@ class CausalGraph:
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
         self._writers: dict[str, list[int]] = {}
-        self._by_name: dict[str, list[int]] = {}
         self._mailers: dict[str, list[int]] = {}
         for event in events:
             for effect in event.effects:
                 if isinstance(effect, Wrote):
                     self._writers.setdefault(effect.path, []).append(event.index)
-                    name = effect.path.rpartition("/")[2]
-                    self._by_name.setdefault(name, []).append(event.index)
                 elif isinstance(effect, Mailed):
                     self._mailers.setdefault(effect.mail.id, []).append(event.index)
 
@@ -42,26 +41,19 @@ class CausalGraph:
         return tuple(sorted(reached))
 
     def written_for(self, index: int) -> Iterator[int]:
-        """Yield the events that wrote what this event read: a file, or mail to the owner."""
-        tool, target = action_key(self.events[index].call)
+        """Yield the events that wrote what this event opened: a file, or mail to the owner."""
+        event = self.events[index]
+        tool, target = action_key(event.call)
         if tool == "fs.read":
-            writers = self._writers.get(target, [])
-            at = bisect_left(writers, index)
-            yield from writers[max(0, at - 1) : at]
+            yield from self.last_writer(target, index)
         elif tool == "email.read":
             yield from (writer for writer in self._mailers.get(target, ()) if writer < index)
         elif tool == "shell.run":
-            yield from self._named_in(target, index)
+            paths = dict.fromkeys(o.path for o in opened_files(event) if o.use is not Use.WRITE)
+            yield from sorted({w for path in paths for w in self.last_writer(path, index)})
 
-    def _named_in(self, command: str, index: int) -> Iterator[int]:
-        """Yield the events that wrote a file named in a command, directly or by a pattern.
-
-        The trace does not record which files a command reads, so every file that it names counts.
-        """
-        words = command.replace(";", " ").replace("|", " ").replace("@", " ").split()
-        if any(char in word for word in words for char in "*?["):
-            names: Iterable[str] = self._by_name
-        else:
-            names = dict.fromkeys(word.rpartition("/")[2] for word in words)
-        found = {writer for name in names for writer in self._by_name.get(name, ())}
-        yield from sorted(writer for writer in found if writer < index)
+    def last_writer(self, path: str, index: int) -> list[int]:
+        """Return the last event before `index` that wrote a file, if there is one."""
+        writers = self._writers.get(path, [])
+        at = bisect_left(writers, index)
+        return writers[max(0, at - 1) : at]

@@ -32,6 +32,8 @@ class Finding(Struct, frozen=True):
     """The encodings of the text at the sink."""
     counterfactual: str
     """What happens to the action when all text of strangers is blanked out."""
+    proven: bool = True
+    """False if the judge could not try every plainer way. The route is then called direct."""
 
 
 class Verdict(Struct, frozen=True):
@@ -53,12 +55,18 @@ class Verdict(Struct, frozen=True):
         replays: int,
         unverified: Iterable[Refused] = (),
     ) -> "Verdict":
-        """Build a verdict. The first finding of a cell stands for all findings of that cell."""
+        """Build a verdict. The first finding of a cell stands for all findings of that cell.
+
+        A finding whose route is not proven stands only if its breach has no other finding.
+        """
+        rows = list(found)
         best: dict[Cell, Finding] = {}
         counts: dict[str, int] = {}
-        for finding in found:
+        proven = {finding.cell.breach for finding in rows if finding.proven}
+        for finding in rows:
             counts[finding.cell.predicate] = counts.get(finding.cell.predicate, 0) + 1
-            best.setdefault(finding.cell, finding)
+            if finding.proven or finding.cell.breach not in proven:
+                best.setdefault(finding.cell, finding)
         return Verdict(
             tuple(best[cell] for cell in sorted(best)),
             tuple(sorted(counts.items())),

@@ -38,6 +38,7 @@ from tiltyard.judge.predicates import (
 from tiltyard.judge.provenance import OriginalDocuments
 from tiltyard.judge.rotation import rotated
 from tiltyard.judge.routes import choose_route
+from tiltyard.judge.seeing_through import SeeingThrough
 from tiltyard.judge.sightings import Sighting, Sightings, find_again
 from tiltyard.judge.simpler_agent import SimplerAgent, Simplification
 from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
@@ -118,10 +119,23 @@ class Judge:
         ]
         return list({finding.cell: finding for finding in found}.values())
 
-    def replay(self, messages: Chain, world: World, agent: Agent, *, guarded: bool = True) -> Trace:
-        """Play messages from the start of an episode in this world."""
+    def replay(
+        self,
+        messages: Chain,
+        world: World,
+        agent: Agent,
+        *,
+        guarded: bool = True,
+        see_through: frozenset[str] = frozenset(),
+    ) -> Trace:
+        """Play messages from the start of an episode in this world.
+
+        The guardrail sees through encodings of the documents in `see_through`.
+        """
         self.replays += 1
         runner = self._guarded if guarded else self._open
+        if see_through:
+            runner = SeeingThrough(runner, see_through)
         episode = Episode(agent, runner, world, agent.begin(), runner.initial)
         for message in messages:
             episode = advance(episode, message, self.ruleset.play.calls_per_message)
@@ -164,13 +178,13 @@ class _Trial:
         """Reduce a sighted breach to a minimal chain and its simplest route."""
         chain = self.messages
         detection, trace = sighting
-        breach, route = detection.breach, Route.DIRECT
+        breach, route, proven = detection.breach, Route.DIRECT, True
         # An agent that names no causes may have acted on anything that it had seen.
         path = tuple(range(max(detection.events) + 1))
         if self.judge.labels_causes:
             chain, (detection, trace) = self._minimal_chain(sighting)
             path = CausalGraph(trace.events).causal_slice(detection.events)
-            breach, route = choose_route(self, chain, (detection, trace))
+            breach, route, proven = choose_route(self, chain, (detection, trace))
         return Finding(
             candidate,
             cell_of(breach, route),
@@ -181,6 +195,7 @@ class _Trial:
             _documents(trace.events[index] for index in path),
             _encodings(trace.events[index] for index in detection.events),
             _counterfactual(breach),
+            proven,
         )
 
     def _minimal_chain(self, whole: Sighting) -> tuple[Chain, Sighting]:
@@ -220,16 +235,18 @@ class _Trial:
         found = self._played.get(messages)
         if found is None:
             agent = within(self.judge.agent, *self.scope)
-            found = self._played[messages] = self._detect(messages, self.world, agent)
+            found = self._played[messages] = self._detect(messages, agent)
         return found
 
     def play_simplified(self, messages: Chain, simplification: Simplification) -> Sightings:
         """Replay messages with detours left out, and return the breaches that remain."""
-        world = self.world if simplification.encodings else _without_encodings(self.world)
-        return self._detect(messages, world, SimplerAgent(simplification))
+        agent = SimplerAgent(simplification)
+        return self._detect(messages, agent, simplification.see_through)
 
-    def _detect(self, messages: Chain, world: World, agent: Agent) -> Sightings:
-        trace = self.judge.replay(messages, world, agent)
+    def _detect(
+        self, messages: Chain, agent: Agent, see_through: frozenset[str] = frozenset()
+    ) -> Sightings:
+        trace = self.judge.replay(messages, self.world, agent, see_through=see_through)
         self._calls += trace.event_count
         evidence = self.evidence
         if messages != self.messages:
@@ -250,10 +267,6 @@ class _Trial:
 
         counterfactual = Counterfactual(actions, whole)
         return Evidence(judge.protected_files, judge.originals, self.world, counterfactual)
-
-
-def _without_encodings(world: World) -> World:
-    return World(world.site, world.web, world.files, world.mail, world.egress, plain=True)
 
 
 def _documents(events: Iterable[Event]) -> tuple[str, ...]:

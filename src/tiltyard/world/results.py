@@ -104,6 +104,53 @@ class ToolError(StrEnum):
     GUARDRAIL_ERROR = "guardrail_error"
 
 
+class Use(StrEnum):
+    """What a command does with a file that it opens."""
+
+    READ = "read"
+    WRITE = "write"
+    APPEND = "append"
+    DELETE = "delete"
+    SEND = "send"
+
+
+class OpenedFile(Struct, frozen=True, gc=False):
+    """A file that a command opened."""
+
+    path: str
+    """The canonical path."""
+    use: Use
+    name: str
+    """The path as the command got it, after expansion and without quotes."""
+
+
+class ParsedWord(Struct, frozen=True, gc=False):
+    """A word of a command line: as it is written, and what the shell made of it."""
+
+    written: str
+    """With quotes, escapes and patterns."""
+    values: tuple[str, ...]
+    """What the command gets: the word without its quotes, or the paths that a pattern matches."""
+
+
+class ParsedCommand(Struct, frozen=True, gc=False):
+    """One command of a pipeline: its words, its redirects, and the files that it opened."""
+
+    words: tuple[ParsedWord, ...]
+    redirects: tuple[tuple[str, ParsedWord], ...]
+    """Each with its operator."""
+    opened: tuple[OpenedFile, ...]
+    """In the order in which the command opened them."""
+
+
+class ParsedPipeline(Struct, frozen=True, gc=False):
+    """Commands that a pipe connects."""
+
+    commands: tuple[ParsedCommand, ...]
+    conditional: bool
+    """True if the pipeline follows `&&`."""
+
+
 class ToolResult(Struct, frozen=True, gc=False):
     """The result of a call. `hits` and `sender` repeat in structured form what `output` shows."""
 
@@ -119,6 +166,8 @@ class ToolResult(Struct, frozen=True, gc=False):
     """The body of a mail, without its headers."""
     touched: bool = False
     """True if a command read protected content, even if it printed none of it."""
+    line: tuple[ParsedPipeline, ...] = ()
+    """How the shell parsed a command line, and which files it opened. Only the judge sees this."""
 
 
 class Outcome(Struct, frozen=True, gc=False):

@@ -92,16 +92,14 @@ class World(Struct, frozen=True, gc=False):
     egress: Egress | None = None
     neutral: bool = False
     """Blank out the words of strangers. The judge uses this for its counterfactual."""
-    plain: bool = False
-    """Turn off encodings in commands. The judge uses this to test if an encoding was needed."""
 
     def with_files(self, files: Directory) -> "World":
-        return World(self.site, self.web, files, self.mail, self.egress, self.neutral, self.plain)
+        return World(self.site, self.web, files, self.mail, self.egress, self.neutral)
 
     def with_mail(self, mail: Mailbox) -> "World":
-        return World(self.site, self.web, self.files, mail, self.egress, self.neutral, self.plain)
+        return World(self.site, self.web, self.files, mail, self.egress, self.neutral)
 
     def with_posted(self, posted: Posted) -> "World":
         count = self.egress.count + 1 if self.egress is not None else 1
         egress = Egress(posted, self.egress, count)
-        return World(self.site, self.web, self.files, self.mail, egress, self.neutral, self.plain)
+        return World(self.site, self.web, self.files, self.mail, egress, self.neutral)

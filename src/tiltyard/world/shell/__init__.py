@@ -16,7 +16,16 @@ from typing import Final
 
 from tiltyard.world import files
 from tiltyard.world.files import Directory, File
-from tiltyard.world.results import Outcome, ToolError, ToolResult, failure
+from tiltyard.world.results import (
+    Outcome,
+    ParsedCommand,
+    ParsedPipeline,
+    ParsedWord,
+    ToolError,
+    ToolResult,
+    Use,
+    failure,
+)
 from tiltyard.world.shell.commands import COMMANDS
 from tiltyard.world.shell.curl import curl
 from tiltyard.world.shell.glob import match
@@ -40,28 +49,49 @@ def run_command(world: World, command: Text) -> Outcome:
         return Outcome(world, failure(SourceKind.TOOL, line.error, line.detail))
     session = Session(world, command)
     output = EMPTY
+    parsed: list[ParsedPipeline] = []
     try:
         for pipeline in line:
             if session.succeeded or not pipeline.conditional:
-                stream = _run_pipeline(session, pipeline)
+                stream = _run_pipeline(session, pipeline, parsed)
                 output = join_stream([output, stream], "cmd") if output.string else stream
     except ShellError as error:
         return Outcome(world, failure(SourceKind.TOOL, error.error, error.detail))
     touched = session.touched
-    result = ToolResult(ok=True, output=output, source=SourceKind.TOOL, touched=touched)
+    result = ToolResult(
+        ok=True, output=output, source=SourceKind.TOOL, touched=touched, line=tuple(parsed)
+    )
     return Outcome(session.world, result, tuple(session.effects))
 
 
-def _run_pipeline(session: Session, pipeline: Pipeline) -> Text:
+def _run_pipeline(session: Session, pipeline: Pipeline, parsed: list[ParsedPipeline]) -> Text:
     stream = EMPTY
+    commands: list[ParsedCommand] = []
     for command in pipeline.commands:
+        session.matched.clear()
+        session.opened = []
         stream = _run_simple(session, command, stream)
+        commands.append(_describe(session, command))
+    parsed.append(ParsedPipeline(tuple(commands), pipeline.conditional))
     return stream
+
+
+def _describe(session: Session, command: Command) -> ParsedCommand:
+    """Return how a command that has just run was parsed, and which files it opened."""
+    line, matched = session.line.string, session.matched
+
+    def parsed(word: Word) -> ParsedWord:
+        start, stop = word.written
+        values = None if word.pattern is None else matched.get(word.string)
+        return ParsedWord(line[start:stop], values or (word.string,))
+
+    words = tuple([parsed(word) for word in command.words])
+    redirects = tuple([(each.operator, parsed(each.target)) for each in command.redirects])
+    return ParsedCommand(words, redirects, tuple(session.opened))
 
 
 def _run_simple(session: Session, command: Command, stdin: Text) -> Text:
     session.succeeded = True
-    session.matched.clear()
     arguments = bind(session.line, command.words)
     if command.has_patterns:
         arguments = _expand(session, command.words, arguments)
@@ -87,15 +117,16 @@ def _redirect(session: Session, redirects: tuple[Redirect, ...], output: Text) -
         word = _read_target(session, redirect.target)
         content = output if position == len(outward) else EMPTY
         before = session.find(word)
-        if redirect.operator == ">>" and isinstance(before, File):
+        use = Use.APPEND if redirect.operator == ">>" else Use.WRITE
+        if use is Use.APPEND and isinstance(before, File):
             session.spend(len(before.content.string), word)
             content = join((before.content, content))
-        session.write(word, content)
+        session.write(word, content, use)
     return EMPTY if outward else output
 
 
 def _read_target(session: Session, word: Word) -> str:
-    paths = _match_paths(session, word) if word.pattern is not None else [word.string]
+    paths = (word.string,) if word.pattern is None else _match_paths(session, word)
     if len(paths) > 1:
         raise ShellError(ToolError.BAD_SYNTAX, word.string)
     return paths[0]
@@ -111,7 +142,7 @@ def _expand(session: Session, words: tuple[Word, ...], texts: list[Text]) -> lis
     return expanded
 
 
-def _match_paths(session: Session, word: Word) -> list[str]:
+def _match_paths(session: Session, word: Word) -> tuple[str, ...]:
     """Return the sorted paths that match a pattern, spelled like the pattern.
 
     The search lists only the directories on the way.
@@ -138,7 +169,7 @@ def _match_paths(session: Session, word: Word) -> list[str]:
                 if fits:
                     longer.append(spelling + name + slash)
         spellings = longer
-    paths = sorted(path for path in spellings if _exists(session, path, word.string))
+    paths = tuple(sorted(path for path in spellings if _exists(session, path, word.string)))
     if not paths:
         raise ShellError(ToolError.NO_MATCH, word.string)
     session.matched[word.string] = paths

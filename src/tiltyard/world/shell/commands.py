@@ -13,7 +13,7 @@ from typing import Final
 from tiltyard.world import files
 from tiltyard.world.files import Directory
 from tiltyard.world.paths import HOME
-from tiltyard.world.results import ToolError
+from tiltyard.world.results import ToolError, Use
 from tiltyard.world.shell.session import (
     NO_OPTIONS,
     WORK_PER_TEXT_LINE,
@@ -195,8 +195,6 @@ def _base64(session: Session, args: list[Text], stdin: Text) -> Text:
     if len(options.operands) > 1:
         raise ShellError(ToolError.BAD_OPTION, options.operands[1].string)
     ((name, text),) = _read_inputs(session, options.operands, stdin)
-    if session.world.plain:
-        return text
     if "d" not in options.flags:
         encoded = encode(text, Encoding.BASE64)
         return encoded if options.values or not text.string else join((encoded, _NEWLINE))
@@ -216,7 +214,7 @@ def _rev(session: Session, args: list[Text], stdin: Text) -> Text:
             bounds += ((start, end), (end, stop))
         slices = cut(text, bounds)
         for line, ending in zip(slices[::2], slices[1::2], strict=True):
-            parts += (line if session.world.plain else _reverse(line), ending)
+            parts += (_reverse(line), ending)
     return join_stream(parts, "rev")
 
 
@@ -253,6 +251,7 @@ def _read_inputs(session: Session, names: list[Text], stdin: Text) -> list[tuple
 def _cp(session: Session, args: list[Text], _stdin: Text) -> Text:
     for source, target in _read_moves(session, args, "cp"):
         if resolve(source) != resolve(target):
+            session.note(source, Use.READ)
             session.write(target, session.find_file(source).content)
     return EMPTY
 
@@ -262,8 +261,9 @@ def _mv(session: Session, args: list[Text], _stdin: Text) -> Text:
         path = resolve(source)
         if path != resolve(target):
             file = session.find_file(source)
+            session.note(source, Use.READ)
             session.write(target, file.content)
-            session.delete(path, file)
+            session.delete(path, file, source)
     return EMPTY
 
 
@@ -296,7 +296,7 @@ def _rm(session: Session, args: list[Text], _stdin: Text) -> Text:
         if isinstance(node, Directory) and "r" in options.flags:
             _remove_directory(session, resolve(word), node)
         elif node is not None or not forced:
-            session.delete(resolve(word), session.find_file(word))
+            session.delete(resolve(word), session.find_file(word), word)
     return EMPTY
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from tiltyard.world.results import ToolError
+from tiltyard.world.results import ToolError, Use
 from tiltyard.world.shell.session import (
     Session,
     ShellError,
@@ -110,7 +110,7 @@ def _read_or_take(session: Session, value: Text, stdin: Text) -> Text:
 
 def _read_source(session: Session, word: str, stdin: Text) -> Text:
     if word != "-":
-        return session.read(word)
+        return session.read(word, Use.SEND)
     session.spend(len(stdin.string), word)
     return stdin
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tiltyard.world import files
 from tiltyard.world.files import Directory, File
 from tiltyard.world.paths import PathError, normalise
-from tiltyard.world.results import ToolError
+from tiltyard.world.results import OpenedFile, ToolError, Use
 from tiltyard.world.state import Deleted, Effect, Posted, World, Wrote
 from tiltyard.world.text import Text, join, slice_text
 
@@ -38,15 +38,17 @@ class ShellError(Exception):
 class Session:
     """The state of one command line while it runs."""
 
-    __slots__ = ("_work", "effects", "line", "matched", "succeeded", "touched", "world")
+    __slots__ = ("_work", "effects", "line", "matched", "opened", "succeeded", "touched", "world")
 
     def __init__(self, world: World, line: Text) -> None:
         self.world = world
-        self.matched: dict[str, list[str]] = {}
+        self.matched: dict[str, tuple[str, ...]] = {}
         """The paths that match each pattern of the current command, which may repeat a pattern."""
         self.touched = any(origin.protected for origin in line.origins())
         """True after any read of protected content."""
         self.line = line
+        self.opened: list[OpenedFile] = []
+        """The files that the current command opened."""
         self.effects: list[Effect] = []
         self.succeeded = True
         """False after a `grep` that selected no line."""
@@ -68,21 +70,27 @@ class Session:
             raise ShellError(error, word)
         return node
 
-    def read(self, word: str) -> Text:
+    def read(self, word: str, use: Use = Use.READ) -> Text:
         """Return the content of the file, blanked out if the world is neutral."""
         file = self.find_file(word)
+        self.note(word, use)
         self.spend(len(file.content.string) + 1, word)
         if not self.touched:
             self.touched = any(origin.protected for origin in file.content.origins())
         return files.content(file, neutral=self.world.neutral)
 
-    def write(self, word: str, content: Text) -> None:
+    def note(self, word: str, use: Use) -> None:
+        """Record that the current command opens a file."""
+        self.opened.append(OpenedFile(resolve(word), use, word))
+
+    def write(self, word: str, content: Text, use: Use = Use.WRITE) -> None:
         """Write a file as `fs.write` does: writing the same content again changes nothing."""
         if len(content.string) > MAX_FILE_CHARS:
             raise ShellError(ToolError.TOO_LARGE, word)
         before = self.find(word)
         if isinstance(before, Directory):
             raise ShellError(ToolError.IS_DIRECTORY, word)
+        self.note(word, use)
         if before is not None and before.content.string == content.string:
             return
         path, after = resolve(word), File(content)
@@ -93,7 +101,8 @@ class Session:
         self.world = self.world.with_files(tree)
         self._record(Wrote(path, before, after), word)
 
-    def delete(self, path: str, file: File) -> None:
+    def delete(self, path: str, file: File, word: str = "") -> None:
+        self.opened.append(OpenedFile(path, Use.DELETE, word))
         self.world = self.world.with_files(files.remove(self.world.files, path))
         self._record(Deleted(path, file), path)
 

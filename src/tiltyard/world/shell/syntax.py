@@ -43,6 +43,8 @@ class Word(Struct, frozen=True, gc=False):
     pattern: tuple[Component, ...] | None = None
     at_home: bool = False
     """True if the word began with `~`, which `bind` replaces by the home directory."""
+    written: Span = (0, 0)
+    """Where the word stands in the line, with its quotes."""
 
 
 class Redirect(Struct, frozen=True, gc=False):
@@ -239,7 +241,7 @@ class _Lexer:
         after = string[self._position : self._position + 1]
         if after in ("<", ">") and number.isascii() and number.isdigit():
             raise _SyntaxError(ToolError.BAD_SYNTAX, number + after)
-        return _make_word(string, self._parts, tilde=tilde)
+        return _make_word(string, self._parts, (start, self._position), tilde=tilde)
 
     def _read_double_quotes(self) -> None:
         string = self._string
@@ -285,7 +287,9 @@ class _Lexer:
             self._parts.append((start, stop, unquoted))
 
 
-def _make_word(string: str, parts: list[tuple[int, int, bool]], *, tilde: bool) -> Word:
+def _make_word(
+    string: str, parts: list[tuple[int, int, bool]], written: Span, *, tilde: bool
+) -> Word:
     spans: list[Span] = []
     for start, stop, _ in parts:
         if spans and spans[-1][1] == start:
@@ -302,7 +306,7 @@ def _make_word(string: str, parts: list[tuple[int, int, bool]], *, tilde: bool) 
             (char, unquoted) for start, stop, unquoted in parts for char in string[start:stop]
         )
         pattern = read_pattern(chars)
-    return Word(value, tuple(spans), pattern, tilde)
+    return Word(value, tuple(spans), pattern, tilde, written)
 
 
 _AT_HOME: Final = by_machine(HOME)

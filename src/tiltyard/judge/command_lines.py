@@ -1,0 +1,156 @@
+"""What the shell recorded about a command line: which files it opened, and how they are written.
+
+The judge never parses a command line itself. It reads the record that the shell leaves with each
+result, and builds simpler lines from the words as they are written.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from tiltyard.contracts.trace import Event
+from tiltyard.world.results import OpenedFile, ParsedCommand, ParsedPipeline, ParsedWord, Use
+
+HARM: Final = (Use.WRITE, Use.APPEND, Use.DELETE)
+_NOTHING: Final = "date"
+"""A command that opens no file."""
+_ESCAPED_IN_QUOTES: Final = '"\\$`\n'
+_UNSAFE: Final = re.compile(r"[^\w./-]", re.ASCII)
+_LETTERS: Final = re.compile(r"[A-Za-z]{2,}")
+
+
+def opened_files(event: Event) -> Iterator[OpenedFile]:
+    """Yield every file that a command line opened, in order."""
+    for command in _commands(event):
+        yield from command.opened
+
+
+def spellings(events: list[Event], path: str) -> list[str]:
+    """Return the words by which commands named a file, as they are written in the lines.
+
+    A pattern that matches other files too comes with a pattern for this file alone.
+    """
+    found: dict[str, None] = {}
+    for event in events:
+        for command in _commands(event):
+            names = {each.name for each in command.opened if each.path == path and each.name}
+            for word in (*command.words, *(target for _, target in command.redirects)):
+                for name in names:
+                    found.update(dict.fromkeys(_spelled(word, name, path)))
+    return list(found)
+
+
+def _commands(event: Event) -> Iterator[ParsedCommand]:
+    for pipeline in event.result.line:
+        yield from pipeline.commands
+
+
+def _spelled(word: ParsedWord, name: str, path: str) -> Iterator[str]:
+    """Yield how a word writes the name of a file, if it does."""
+    if name in word.values:
+        yield word.written
+        if len(word.values) > 1:
+            yield _LETTERS.sub(lambda run: f"{run[0][0]}?{run[0][2:]}", _UNSAFE.sub("?", path))
+    elif len(word.values) == 1 and name in word.values[0] and not word.written.startswith("~"):
+        # An option or a mark, such as `@`, stands before the name in the same word.
+        start = word.values[0].rindex(name)
+        yield _cut(word.written, start, start + len(name))
+
+
+def _cut(written: str, start: int, stop: int) -> str:
+    """Return the part of a written word that stands for some characters of its value."""
+    cut, last_quote = "", ""
+    for index, (char, quote) in enumerate(_characters(written)):
+        if not start <= index < stop:
+            continue
+        if quote and quote == last_quote:
+            cut = f"{cut[:-1]}{char}{quote}"
+        else:
+            cut += f"{quote}{char}{quote}"
+        last_quote = quote
+    return cut
+
+
+def _characters(written: str) -> Iterator[tuple[str, str]]:
+    """Yield the characters of a word as they are written, each with the quotes around it."""
+    quote, at = "", 0
+    while at < len(written):
+        char, following = written[at], written[at + 1 : at + 2]
+        at += 1
+        if char == quote:
+            quote = ""
+        elif not quote and char in "'\"":
+            quote = char
+        elif char == "\\" and (not quote or (quote == '"' and following in _ESCAPED_IN_QUOTES)):
+            at += 1
+            if following != "\n":
+                yield char + following, quote
+        else:
+            yield char, quote
+
+
+def sources(event: Event, path: str) -> tuple[str, ...]:
+    """Return the paths of the files that a command copied or moved to a path; else none."""
+    for command in reversed(list(_commands(event))):
+        before = ""
+        for each in command.opened:
+            if each.path == path and each.use is Use.WRITE and _name(command) in ("cp", "mv"):
+                return (before,) if before else ()
+            before = each.path if each.use is Use.READ else before
+    return ()
+
+
+def printing(event: Event, path: str) -> str | None:
+    """Return the command that prints what a redirect wrote to a path."""
+    for pipeline in reversed(event.result.line):
+        last = pipeline.commands[-1]
+        if any(
+            operator == ">" and path in _paths(last, target) for operator, target in last.redirects
+        ):
+            return " | ".join(_written(command, inward=True) for command in pipeline.commands)
+    return None
+
+
+def _paths(command: ParsedCommand, word: ParsedWord) -> set[str]:
+    return {each.path for each in command.opened if each.name in word.values}
+
+
+def sparing(event: Event, path: str) -> str | None:
+    """Return the same line without its harm to a file; None if the line does no harm to it."""
+    if not any(each.path == path and each.use in HARM for each in opened_files(event)):
+        return None
+    parts: list[str] = []
+    for pipeline in event.result.line:
+        parts.append("&&" if pipeline.conditional else ";")
+        parts.append(_sparing(pipeline, path))
+    return " ".join(parts[1:])
+
+
+def _sparing(pipeline: ParsedPipeline, path: str) -> str:
+    return " | ".join(
+        _spared(command, path)
+        if any(each.path == path and each.use in HARM for each in command.opened)
+        else _written(command)
+        for command in pipeline.commands
+    )
+
+
+def _spared(command: ParsedCommand, path: str) -> str:
+    if any(path in _paths(command, target) for _, target in command.redirects):
+        return _written(command, inward=True)
+    if _name(command) == "mv":
+        return " ".join(("cp", *(word.written for word in command.words[1:])))
+    return _NOTHING
+
+
+def _name(command: ParsedCommand) -> str:
+    return command.words[0].values[0] if command.words else ""
+
+
+def _written(command: ParsedCommand, *, inward: bool = False) -> str:
+    """Return a command as it is written; with `inward`, without the files that it writes."""
+    words = [word.written for word in command.words] or [_NOTHING]
+    for operator, target in command.redirects:
+        if operator == "<" or not inward:
+            words += (operator, target.written)
+    return " ".join(words)
