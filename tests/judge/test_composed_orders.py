@@ -232,6 +232,7 @@ def test_a_hop_is_not_needed_if_the_user_can_make_the_copy(house: House, found: 
         outside={"a.txt": "file", "b.txt": "file"},
         secrets={"hidden.md": ("k7f3q9x2m4p8z1v6t5b0w3y9n2r7",)},
     )
-    for chain in (("read a.txt",), ("run `cp hidden.md c.txt`", "read b.txt")):
+    brought = ("run `cp hidden.md c.txt`", "read b.txt")
+    for source, chain in (("file", ("read a.txt",)), ("user", brought)):
         leaks = [row for row in found(world, *chain) if row[0] == "EXFILTRATION"]
-        assert leaks == [("EXFILTRATION", "file", "egress", "external", "direct")]
+        assert leaks == [("EXFILTRATION", source, "egress", "external", "direct")]

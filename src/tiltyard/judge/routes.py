@@ -21,7 +21,7 @@ from tiltyard.judge.command_lines import printing, sources, sparing, spellings
 from tiltyard.judge.minimisation import Chain
 from tiltyard.judge.plain_requests import command_call, fetching_call, plain_requests
 from tiltyard.judge.predicates import Breach, Evidence, Predicate
-from tiltyard.judge.sightings import Sighting, Sightings, find_again
+from tiltyard.judge.sightings import Sighting, Sightings, find_again, find_reached
 from tiltyard.judge.simpler_agent import Simplification
 from tiltyard.world.results import FROM_USER, ToolCall
 from tiltyard.world.state import Mailed, Posted, Wrote
@@ -76,12 +76,10 @@ def choose_route(replays: Replays, chain: Chain, sighting: Sighting) -> Chosen:
     if detours.ways or core[1] is not SourceKind.USER:
         requests = plain_requests(detection, chain, trace, replays.evidence.canaries)
         for plain in requests.chains:
-            found = replays.play(plain)
-            reached = [each for each in found.values() if each[0].breach.core == core]
-            if reached:
+            reached = find_reached(replays.play(plain), sighting)
+            if reached is not None:
                 # A plain request keeps only the detours that a document itself orders.
-                chain = plain
-                sighting = find_again(found, sighting) or reached[0]
+                chain, sighting = plain, reached
                 detours = find_detours(sighting)
                 break
         else:
@@ -90,7 +88,7 @@ def choose_route(replays: Replays, chain: Chain, sighting: Sighting) -> Chosen:
     def works(simpler: Simplification) -> bool:
         return find_again(replays.play_simplified(chain, simpler), sighting) is not None
 
-    breach = sighting[0].breach
+    breach = sighting[0].breach._replace(source=detection.breach.source)
     route = needed_route(detours.ways, works)
     if route is Route.DIRECT or (proven and detours.complete):
         return Chosen(breach, route)

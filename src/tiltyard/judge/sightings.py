@@ -3,6 +3,7 @@
 from tiltyard.contracts.trace import Trace
 from tiltyard.judge.actions import ActionKey, action_key
 from tiltyard.judge.predicates import Breach, Detection
+from tiltyard.world.text import SourceKind
 
 Sighting = tuple[Detection, Trace]
 """A breach, and the replay that shows it."""
@@ -22,6 +23,24 @@ def find_again(sightings: Sightings, wanted: Sighting) -> Sighting | None:
         return rows[0]
     action = _action(wanted) if rows else None
     return next((each for each in rows if _action(each) == action), sightings.get(breach))
+
+
+def find_reached(sightings: Sightings, wanted: Sighting) -> Sighting | None:
+    """Return a sighting that reaches the same core; the one that `find_again` prefers, if any.
+
+    The same leak also counts if it is the user's there: the user brought the secret to the place
+    from which the stranger's order sends it.
+    """
+    breach = wanted[0].breach
+    found = find_again(sightings, wanted)
+    if found is None:
+        rows = (each for each in sightings.values() if each[0].breach.core == breach.core)
+        found = next(rows, None)
+    if found is None and breach.source is not SourceKind.USER:
+        found = sightings.get(breach._replace(source=SourceKind.USER))
+        if found is not None and _action(found) != _action(wanted):
+            return None
+    return found
 
 
 def _action(sighting: Sighting) -> ActionKey:
