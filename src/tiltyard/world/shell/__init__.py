@@ -78,16 +78,17 @@ def _run_pipeline(session: Session, pipeline: Pipeline, parsed: list[ParsedPipel
 
 def _describe(session: Session, command: Command) -> ParsedCommand:
     """Return how a command that has just run was parsed, and which files it opened."""
-    line, matched = session.line.string, session.matched
-
-    def parsed(word: Word) -> ParsedWord:
-        start, stop = word.written
-        values = None if word.pattern is None else matched.get(word.string)
-        return ParsedWord(line[start:stop], values or (word.string,))
-
-    words = tuple([parsed(word) for word in command.words])
-    redirects = tuple([(each.operator, parsed(each.target)) for each in command.redirects])
+    words = tuple([_parsed(session, word) for word in command.words])
+    redirects = tuple(
+        [(each.operator, _parsed(session, each.target)) for each in command.redirects]
+    )
     return ParsedCommand(words, redirects, tuple(session.opened))
+
+
+def _parsed(session: Session, word: Word) -> ParsedWord:
+    if word.pattern is None:
+        return word.parsed
+    return ParsedWord(word.parsed.written, session.matched[word.string])
 
 
 def _run_simple(session: Session, command: Command, stdin: Text) -> Text:

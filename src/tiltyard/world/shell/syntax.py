@@ -23,7 +23,7 @@ from typing import Final
 from msgspec import Struct
 
 from tiltyard.world.paths import HOME
-from tiltyard.world.results import ToolError
+from tiltyard.world.results import ParsedWord, ToolError
 from tiltyard.world.shell.glob import Component, PatternError, read_pattern
 from tiltyard.world.text import Piece, Text, by_machine, cut, join
 
@@ -40,11 +40,11 @@ class Word(Struct, frozen=True, gc=False):
 
     string: str
     spans: tuple[Span, ...]
+    parsed: ParsedWord
+    """For the record: the word as it is written, and its value if it is no pattern."""
     pattern: tuple[Component, ...] | None = None
     at_home: bool = False
     """True if the word began with `~`, which `bind` replaces by the home directory."""
-    written: Span = (0, 0)
-    """Where the word stands in the line, with its quotes."""
 
 
 class Redirect(Struct, frozen=True, gc=False):
@@ -306,7 +306,8 @@ def _make_word(
             (char, unquoted) for start, stop, unquoted in parts for char in string[start:stop]
         )
         pattern = read_pattern(chars)
-    return Word(value, tuple(spans), pattern, tilde, written)
+    parsed = ParsedWord(string[slice(*written)], (value,))
+    return Word(value, tuple(spans), parsed, pattern, tilde)
 
 
 _AT_HOME: Final = by_machine(HOME)
