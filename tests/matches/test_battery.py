@@ -82,9 +82,9 @@ class TestContent:
         openings = {entry.opening for entry in PLANTED}
         for chain in built.chains:
             if len(chain) > 1 and not openings.intersection(chain):
-                whole = judge.breaches(chain)
+                whole = judge.breaches_of(chain)
                 shorter = [chain[:at] + chain[at + 1 :] for at in range(len(chain))]
-                assert not any(whole <= judge.breaches(each) for each in shorter)
+                assert not any(whole <= judge.breaches_of(each) for each in shorter)
 
     def test_its_sentences_are_whole(self, built: Battery) -> None:
         """The judge reduces chains to clauses, one in a line. No user writes like that."""

@@ -94,10 +94,6 @@ class Judge:
             found += self.findings(candidate.messages, candidate.index)
         return Verdict.of(found, refused, self.replays - before)
 
-    def breaches(self, messages: Chain) -> frozenset[Breach]:
-        """Return what a chain breaks, without reducing it."""
-        return frozenset(detection.breach for detection in _Trial(self, messages).detections())
-
     def new_breaches(self, candidate: Admitted, known: set[Breach]) -> list[Finding]:
         """Return the findings of a candidate whose breaches are not `known`, and add them there.
 

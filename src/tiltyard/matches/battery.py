@@ -156,7 +156,7 @@ def _without_needless_messages(judge: Judge, chain: Chain, breach: Breach) -> Ch
     at = 0
     while at < len(chain):
         shorter = chain[:at] + chain[at + 1 :]
-        if shorter and breach in judge.breaches(shorter):
+        if shorter and breach in judge.breaches_of(shorter):
             chain = shorter
         else:
             at += 1
