@@ -41,7 +41,7 @@ class JudgeProcess:
         )
         self.canaries: dict[str, str] = self._answer()
 
-    def ask(self, **asked: Any) -> dict[str, Any]:
+    def ask(self, **asked: Any) -> Any:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
@@ -64,14 +64,25 @@ class JudgeProcess:
         return self.run("\n".join([*lines, "    return found"]), level, without)
 
     def run(self, source: str, level: str, without: Any = (), **asked: Any) -> dict[str, Any]:
-        return self.ask(source=source, level=level, without=sorted(without), **asked)
+        told: dict[str, Any] = self.ask(
+            source=source, level=level, without=sorted(without), **asked
+        )
+        return told
 
-    def _answer(self) -> dict[str, Any]:
+    def run_in_one_pool(
+        self, source: str, level: str, guests: int, *, together: bool = False, without: Any = ()
+    ) -> list[Any]:
+        """Run a probe in several guests of one fork server, and return their results."""
+        asked = {"source": source, "level": level, "without": sorted(without)}
+        told = self.ask(**asked, guests=guests, together=together)
+        assert [each["outcome"] for each in told] == ["returned"] * guests, told
+        return [each["result"] for each in told]
+
+    def _answer(self) -> Any:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the judge process has ended"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return json.loads(line)
 
     def close(self) -> None:
         assert self.process.stdin is not None

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tiltyard.isolation.host.fork_server import FIRST_UID, start_guest
+from tiltyard.isolation.host.fork_server import FIRST_UID, ForkServer, start_guest
 from tiltyard.isolation.host.guest_process import JailedGuest
 from tiltyard.isolation.host.limits import Level, Limits
 
@@ -133,6 +133,45 @@ class Judge:
         told["descriptors_leaked"] = self.descriptors() - before
         return told
 
+    def run_in_one_pool(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        """Run a probe in several guests of one fork server, and return the answers.
+
+        `probe` gets the number of its guest as `turn`. With `together`, all guests start before
+        the first one gets its turn, and they live until the last one has answered.
+        """
+        submission = self.directory / "submission"
+        submission.mkdir()
+        (submission / "probe.py").write_text(asked["source"], encoding="utf-8")
+        fork_server = ForkServer(
+            "tiltyard.isolation.guest.probe_script",
+            level=Level(asked["level"]),
+            submission=submission,
+            without=frozenset(asked["without"]),
+        )
+        answers, guests = [], []
+        for turn in range(asked["guests"]):
+            slot = self.slot + (turn if asked["together"] else 0)
+            guests.append(fork_server.request(slot=slot))
+            guests[-1].wait_until_started()
+            if not asked["together"]:
+                answers.append(self.answer(guests[-1], turn))
+                guests[-1].kill()
+        if asked["together"]:
+            answers = [self.answer(guest, turn) for turn, guest in enumerate(guests)]
+            for guest in guests:
+                guest.kill()
+        fork_server.close()
+        shutil.rmtree(submission)
+        return answers
+
+    def answer(self, guest: JailedGuest, turn: int) -> dict[str, Any]:
+        os.write(guest.to_guest, json.dumps({**self.given(), "turn": turn}).encode() + b"\n")
+        until = time.monotonic() + 10
+        while not guest.output().endswith("}\n") and time.monotonic() < until:
+            if guest.wait(0.005):
+                break
+        return _told(guest, ended=guest.wait(0))
+
     def linger(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Start a guest that waits for ever, and return how to find its processes."""
         token = secrets.token_hex(8)
@@ -227,10 +266,13 @@ def main() -> None:
     _say(judge.canaries())
     for line in sys.stdin:
         asked = json.loads(line)
-        _say(judge.linger(asked) if "linger" in asked else judge.run(asked))
+        if "guests" in asked:
+            _say(judge.run_in_one_pool(asked))
+        else:
+            _say(judge.linger(asked) if "linger" in asked else judge.run(asked))
 
 
-def _say(answer: dict[str, Any]) -> None:
+def _say(answer: object) -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 

@@ -100,7 +100,12 @@ def _supervise(
 def _run_guest(target: Any, wanted: dict[str, Any], ends: _Ends, parent: int | None) -> NoReturn:
     """Confine this process, and run the target in it."""
     os.setsid()
+    # A pipe at its end, and not the fork server's descriptor 0: flags that one guest sets on a
+    # shared open file would stay for the next guest.
+    stdin, write_end = os.pipe()
+    os.close(write_end)
     for descriptor, end in (
+        (0, stdin),
         (1, ends.output),
         (2, ends.output),
         *zip(_PIPES, ends[:2], strict=True),
