@@ -69,14 +69,20 @@ class JudgeProcess:
         )
         return told
 
-    def run_in_one_pool(
-        self, source: str, level: str, guests: int, *, together: bool = False, without: Any = ()
-    ) -> list[Any]:
+    def run_in_one_pool(self, source: str, level: str, guests: int, **asked: Any) -> list[Any]:
         """Run a probe in several guests of one fork server, and return their results."""
-        asked = {"source": source, "level": level, "without": sorted(without)}
-        told = self.ask(**asked, guests=guests, together=together)
-        assert [each["outcome"] for each in told] == ["returned"] * guests, told
+        told = self.ask_one_pool(source, level, guests, **asked)
         return [each["result"] for each in told]
+
+    def ask_one_pool(
+        self, source: str, level: str, guests: int, *, together: bool = False, pause: float = 0
+    ) -> list[dict[str, Any]]:
+        asked = {"source": source, "level": level, "without": []}
+        told: list[dict[str, Any]] = self.ask(
+            **asked, guests=guests, together=together, pause=pause
+        )
+        assert [each["outcome"] for each in told] == ["returned"] * guests, told
+        return told
 
     def _answer(self) -> Any:
         assert self.process.stdout is not None

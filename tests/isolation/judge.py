@@ -137,8 +137,10 @@ class Judge:
         """Run a probe in several guests of one fork server, and return the answers.
 
         `probe` gets the number of its guest as `turn`. With `together`, all guests start before
-        the first one gets its turn, and they live until the last one has answered.
+        the first one gets its turn, and they live until the last one has answered. Each answer
+        has the time when the pool began, and when its guest was requested, after `pause` seconds.
         """
+        began, requested = time.time(), []
         submission = self.directory / "submission"
         submission.mkdir()
         (submission / "probe.py").write_text(asked["source"], encoding="utf-8")
@@ -150,6 +152,8 @@ class Judge:
         )
         answers, guests = [], []
         for turn in range(asked["guests"]):
+            time.sleep(asked["pause"])
+            requested.append(time.time())
             slot = self.slot + (turn if asked["together"] else 0)
             guests.append(fork_server.request(slot=slot))
             guests[-1].wait_until_started()
@@ -162,7 +166,10 @@ class Judge:
                 guest.kill()
         fork_server.close()
         shutil.rmtree(submission)
-        return answers
+        return [
+            {**answer, "began": began, "requested": moment}
+            for answer, moment in zip(answers, requested, strict=True)
+        ]
 
     def answer(self, guest: JailedGuest, turn: int) -> dict[str, Any]:
         os.write(guest.to_guest, json.dumps({**self.given(), "turn": turn}).encode() + b"\n")

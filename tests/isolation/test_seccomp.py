@@ -58,6 +58,7 @@ def number(machine: str, name: str) -> int:
         ("clone", (THREAD | 0x10000000,), REFUSE),
         ("clone", (THREAD | 0x00002000,), REFUSE),
         ("clone3", (), ABSENT),
+        ("statx", (), ABSENT),
         ("tgkill", (PID, PID, 9), ALLOW),
         ("tgkill", (PID + 1, PID + 1, 9), REFUSE),
         ("tgkill", (ANYTHING, PID, 9), REFUSE),

@@ -55,7 +55,6 @@ ALLOWED: Final[Table] = {
     "fstat": (5, 80),
     "lstat": (6, None),
     "newfstatat": (262, 79),
-    "statx": (332, 291),
     "readlink": (89, None),
     "readlinkat": (267, 78),
     "getdents64": (217, 61),
@@ -103,6 +102,7 @@ ALLOWED: Final[Table] = {
 CHECKED: Final[Table] = {
     "clone": (56, 220),
     "clone3": (435, 435),
+    "statx": (332, 291),
     "tgkill": (234, 131),
     "prlimit64": (302, 261),
     "fcntl": (72, 25),

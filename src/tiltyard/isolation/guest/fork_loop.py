@@ -40,6 +40,8 @@ def main() -> None:
     with _exit_on_error():
         _die_with(settings["parent"])
         target = _import_trusted(settings)
+        if settings["steps"] is not None:
+            _private_root().prepare(settings["roots"])
     requests = socket.socket(fileno=settings["socket"])
     taken, take = os.pipe()
     while True:
@@ -69,6 +71,8 @@ def _supervise(
     """Wait for a request, fork the guest, and stay until it has ended."""
     with _exit_on_error():
         _die_with(None)
+        # The judge makes a guest's pipes when it hears this, so that they are as old as the guest.
+        requests.send(b"ready")
         request, descriptors, _, _ = socket.recv_fds(
             requests, _MAX_REQUEST_BYTES, len(_Ends._fields)
         )
@@ -79,6 +83,7 @@ def _supervise(
         if wanted["namespaces"] and ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWPID):
             raise OSError(ctypes.get_errno(), "cannot make a PID namespace for a guest")
         parent = None if wanted["namespaces"] else os.getpid()
+        wanted["name"] = str(os.getpid())
         # Before the fork: a guest that dies at once must stay a zombie until it is collected here.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         guest = os.fork()
@@ -94,6 +99,8 @@ def _supervise(
         os.killpg(guest, signal.SIGKILL)
     _, status = os.waitpid(guest, 0)
     os.write(ends.ended, str(os.waitstatus_to_exitcode(status)).encode())
+    if wanted["steps"] is not None:
+        _private_root().remove(wanted["roots"], wanted["name"])
     os._exit(0)
 
 
@@ -112,6 +119,7 @@ def _run_guest(target: Any, wanted: dict[str, Any], ends: _Ends, parent: int | N
     ):
         os.dup2(end, descriptor)
     with _exit_on_error():
+        _enter_namespaces(wanted)
         _confine(target, wanted, parent)
     try:
         target.main(*_PIPES, wanted["submission"])
@@ -122,6 +130,23 @@ def _run_guest(target: Any, wanted: dict[str, Any], ends: _Ends, parent: int | N
             with suppress(Exception):
                 stream.flush()
         os._exit(0)
+
+
+def _enter_namespaces(wanted: dict[str, Any]) -> None:
+    """Give the guest a root directory and a user namespace, as far as the settings ask for them."""
+    private_root = _private_root()
+    if wanted["steps"] is not None:
+        box = wanted["box"]
+        kind = ("visible", box, "") if wanted["writable"] else ("directory", box, "1777")
+        root = private_root.build(wanted["roots"], wanted["name"], [*wanted["steps"], kind])
+    if wanted["user_namespace"]:
+        private_root.enter_user_namespace()
+    if wanted["steps"] is not None:
+        private_root.enter(root, box)
+
+
+def _private_root() -> Any:
+    return sys.modules["tiltyard.isolation.confinement.private_root"]
 
 
 @contextmanager
@@ -160,6 +185,7 @@ def _import_trusted(settings: dict[str, Any]) -> Any:
     sys.modules["tiltyard"] = package
     target = importlib.import_module(settings["target"])
     importlib.import_module("tiltyard.isolation.confinement.selfjail")
+    importlib.import_module("tiltyard.isolation.confinement.private_root")
     target.prepare()
     # The kernel collects the supervisors: this process does not wait for them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -24,7 +24,17 @@ LAYERS: Final = (
 )
 BOX: Final = "/box"
 BOX_BYTES: Final = 16 << 20
+ROOTS: Final = "/roots"
+"""Where the fork server makes the guests' root directories."""
 _LINKS: Final = ("/lib", "/lib64")
+
+
+class Step(NamedTuple):
+    """One step of building a root directory. `confinement/private_root.py` has the kinds."""
+
+    kind: Literal["directory", "visible", "hidden", "copy", "link"]
+    path: str
+    argument: str = ""
 
 
 class Sandbox(Struct, frozen=True, kw_only=True):
@@ -66,8 +76,9 @@ def arguments(binary: str, sandbox: Sandbox) -> list[str]:
     if "capabilities" not in off:
         line += ["--cap-drop", "ALL"]
         if sandbox.root:
-            line += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    # The fork server makes a PID namespace for each guest. Guests drop all capabilities.
+            for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SYS_CHROOT"):
+                line += ["--cap-add", capability]
+    # The fork server makes namespaces for each guest. Guests drop all capabilities.
     line += ["--cap-add", "CAP_SYS_ADMIN"]
     line += ["--info-fd", str(sandbox.info_fd)]
     if "mounts" in off:
@@ -75,7 +86,8 @@ def arguments(binary: str, sandbox: Sandbox) -> list[str]:
     else:
         line += _mounts(sandbox.visible, sandbox.hidden)
         size = [] if "box-size" in off else ["--size", str(BOX_BYTES)]
-        line += ["--perms", "1777", *size, "--tmpfs", BOX, "--remount-ro", "/", "--chdir", BOX]
+        line += ["--perms", "1777", *size, "--tmpfs", BOX, "--dir", ROOTS]
+        line += ["--remount-ro", "/", "--chdir", BOX]
     return [*line, "--setenv", "PYTHONHASHSEED", "0", "--", *sandbox.command]
 
 
@@ -83,16 +95,18 @@ def _namespaces(sandbox: Sandbox) -> list[str]:
     off = sandbox.without
     line: list[str] = []
     if not sandbox.root:
-        # Not --unshare-all: --disable-userns requires --unshare-user by name.
-        line += ["--unshare-user", "--disable-userns", "--uid", "65534", "--gid", "65534"]
+        # Without --disable-userns: the fork server makes a user namespace for each guest. A guest
+        # cannot make another, because its user is not mapped there.
+        line += ["--unshare-user", "--uid", "65534", "--gid", "65534"]
     for layer, flag in (("ipc", "ipc"), ("pids", "pid"), ("network", "net")):
         if layer not in off:
             line += [f"--unshare-{flag}"]
     return [*line, "--unshare-uts", "--hostname", "box", "--unshare-cgroup-try"]
 
 
-def _mounts(visible: Sequence[str], hidden: Sequence[str]) -> list[str]:
-    line: list[str] = []
+def steps(visible: Sequence[str], hidden: Sequence[str]) -> list[Step]:
+    """Return how to build a root directory that shows these paths and nothing else."""
+    made_steps: list[Step] = []
     # Parents before children, so that a later mount does not cover an earlier one.
     shown: dict[Path, bool] = {Path("/"): False}
     made: set[Path] = set()
@@ -102,21 +116,34 @@ def _mounts(visible: Sequence[str], hidden: Sequence[str]) -> list[str]:
         if shown[nearest] != hide:
             continue  # The path is visible or hidden already, like its parent.
         if not hide:
-            # bubblewrap would create the parent directories with mode 0700.
             for parent in sorted(set(path.parents) - set(nearest.parents) - {nearest} - made):
-                line += ["--perms", "0755", "--dir", str(parent)]
+                made_steps.append(Step("directory", str(parent), "0755"))
                 made.add(parent)
         shown[path] = not hide
-        line += (
-            ["--perms", "0755", "--size", "65536", "--tmpfs", str(path)]
-            if hide
-            else ["--ro-bind", str(path), str(path)]
-        )
-    for link in _LINKS:
-        # On merged systems /lib is a link into /usr; elsewhere it is a directory.
-        if Path(link).is_symlink():
-            line += ["--symlink", str(Path(link).readlink()).lstrip("/"), link]
-    for empty in hidden:
-        if Path(empty) in shown:
-            line += ["--remount-ro", empty]
+        made_steps.append(Step("hidden" if hide else "visible", str(path)))
+    # On merged systems /lib is a link into /usr; elsewhere it is a directory.
+    links = [Path(link) for link in _LINKS if Path(link).is_symlink()]
+    return [
+        *made_steps,
+        *(Step("link", str(link), str(link.readlink()).lstrip("/")) for link in links),
+    ]
+
+
+def _mounts(visible: Sequence[str], hidden: Sequence[str]) -> list[str]:
+    line: list[str] = []
+    planned = steps(visible, hidden)
+    for step in planned:
+        match step.kind:
+            case "directory":
+                # bubblewrap would create it with mode 0700.
+                line += ["--perms", step.argument, "--dir", step.path]
+            case "visible":
+                line += ["--ro-bind", step.path, step.path]
+            case "hidden":
+                line += ["--perms", "0755", "--size", "65536", "--tmpfs", step.path]
+            case _:
+                line += ["--symlink", step.argument, step.path]
+    for step in planned:
+        if step.kind == "hidden":
+            line += ["--remount-ro", step.path]
     return line

@@ -69,6 +69,9 @@ class ForkServer:
         self._submission = None if submission is None else str(submission.resolve(strict=True))
         self._owner = os.getpid()
         self._requested: JailedGuest | None = None
+        self._ready = False
+        """Whether a supervisor waits for a request."""
+        self._handles: list[int] = []
         if level is Level.B and os.geteuid() == 0:
             _check_open(self._view, self._submission)
         if "judge-not-dumpable" not in without:
@@ -110,8 +113,21 @@ class ForkServer:
             "socket": socket_fd,
             "parent": os.getpid() if self._level is Level.B else None,
             "namespaces": self._namespaces,
+            "user_namespace": self._level is Level.A and os.geteuid() != 0,
+            "steps": self._steps(),
+            "roots": bubblewrap.ROOTS,
+            "box": bubblewrap.BOX,
         }
         return [self._view.executable, *_PYTHON_FLAGS, _FORK_LOOP, json.dumps(settings)]
+
+    def _steps(self) -> list[bubblewrap.Step] | None:
+        """Return how to build a guest's root directory, if it gets one."""
+        if self._level is Level.B or "mounts" in self._without:
+            return None
+        steps = bubblewrap.steps(self._view.readable, self._view.hidden)
+        if self._submission is not None:
+            steps.append(bubblewrap.Step("copy", self._submission))
+        return steps
 
     def request(
         self,
@@ -131,6 +147,7 @@ class ForkServer:
             # One request at a time: the answers come in the order in which guests start.
             with suppress(JailError):
                 self._requested.wait_until_started()
+        self._wait_until_ready()
         limits = limits or Limits()
         request = json.dumps(self._settings(limits, slot, writable=writable)).encode()
         with ExitStack() as ours:
@@ -141,6 +158,7 @@ class ForkServer:
                 output = os.memfd_create("output", os.MFD_CLOEXEC)
                 ours.callback(os.close, output)
                 with suppress(OSError):
+                    self._ready = False
                     socket.send_fds(
                         self._socket, [request], [their_read, their_write, output, their_ended]
                     )
@@ -151,16 +169,32 @@ class ForkServer:
         self._requested = guest
         return guest
 
+    def _wait_until_ready(self) -> None:
+        """Wait until a supervisor is ready for a request.
+
+        The pipes of a guest are made after this, so their times say nothing about the fork server.
+        """
+        while not self._ready:
+            self._receive()
+
     def _receive_handle(self) -> int:
         """Return a pidfd of the requested process."""
+        while not self._handles:
+            self._receive()
+        return self._handles.pop()
+
+    def _receive(self) -> None:
+        """Receive one message: a supervisor is ready, or a guest has started."""
+        message = b""
         handles: list[int] = []
         if poll(self._socket.fileno(), _START_SECONDS):
             with suppress(OSError):
-                _, handles, _, _ = socket.recv_fds(self._socket, 16, 1)
-        if not handles:
+                message, handles, _, _ = socket.recv_fds(self._socket, 16, 1)
+        if not message:
             output = os.pread(self._output, _MAX_OUTPUT_BYTES, 0).decode("utf-8", "replace").strip()
             raise JailError(f"cannot start a guest: {output or 'the fork server gives no reason'}")
-        return handles[0]
+        self._handles += handles
+        self._ready = self._ready or not handles
 
     def _settings(self, limits: Limits, slot: int, *, writable: bool) -> dict[str, object]:
         root = os.geteuid() == 0
