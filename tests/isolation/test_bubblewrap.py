@@ -50,7 +50,8 @@ def test_all_namespaces_are_unshared_by_name(root: bool) -> None:  # noqa: FBT00
         assert flag in command.split()
     assert not {"--unshare-all", "--proc", "--dev", "--bind", "--dev-bind"} & set(command.split())
     box = "--perms 1777 --size 16777216 --tmpfs /box --dir /roots --remount-ro / --chdir /box"
-    assert f"{box} --setenv PYTHONHASHSEED 0 -- python x y" in command
+    environment = "--setenv PYTHONHASHSEED 0 --setenv MALLOC_ARENA_MAX 1"
+    assert f"{box} {environment} -- python x y" in command
 
 
 def test_parent_directories_are_readable_and_made_once() -> None:

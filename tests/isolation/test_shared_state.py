@@ -1,7 +1,7 @@
-"""One guest cannot leave a mark that a later guest of the same pool sees.
+"""Guests of one pool share nothing: no marks, no limits.
 
-The first guest of a pool looks at everything that it can see, the second one tries to change it,
-and the third one looks again. It must see what the first one saw.
+In the first test, the first guest of a pool looks at everything that it can see, the second one
+tries to change it, and the third one looks again. It must see what the first one saw.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from tiltyard.isolation.host.fork_server import start_guest
-from tiltyard.isolation.host.limits import Level
+from tiltyard.isolation.host.limits import Level, Limits
 
 LEVELS = pytest.mark.parametrize("level", ["A", "B"])
 
@@ -163,3 +163,42 @@ def probe(given):
 @LEVELS
 def test_standard_input_is_empty(level: str, judge: Any) -> None:
     assert judge.run_in_one_pool(READS_STDIN, level, 2) == [["", "", False]] * 2
+
+
+TAKES_ALL: Final = """
+import ctypes, json, os, signal, threading, time
+
+def probe(given):
+    threads, signals = 1, 0
+    try:
+        while threads < 99:
+            threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+            threads += 1
+    except RuntimeError:
+        pass
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMAX])
+    libc, own = ctypes.CDLL(None), threading.get_native_id()
+    while signals < 999 and libc.tgkill(os.getpid(), own, int(signal.SIGRTMAX)) == 0:
+        signals += 1
+    os.write(1, json.dumps({"result": [threads, signals]}).encode() + b"\\n")
+    time.sleep(60)
+"""
+
+
+def test_guests_have_equal_limits_that_they_do_not_share(judge: Any) -> None:
+    """The same for every user, and for guests that live at the same time."""
+    found = judge.run_in_one_pool(TAKES_ALL, "A", 4, together=True)
+    assert found == [[Limits().processes, 64]] * 4
+
+
+THREAD_POOL: Final = """
+from concurrent.futures import ThreadPoolExecutor
+
+def probe(given):
+    with ThreadPoolExecutor(15) as pool:
+        return sum(pool.map(len, ["a" * n for n in range(200)]))
+"""
+
+
+def test_submission_with_fifteen_threads_works(judge: Any) -> None:
+    assert judge.run_in_one_pool(THREAD_POOL, "A", 3) == [19900] * 3

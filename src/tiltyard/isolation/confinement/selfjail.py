@@ -42,6 +42,7 @@ _CLEAR_ALL: Final = 4
 _CAPABILITIES_VERSION: Final = 0x20080522
 _CLONE_THREAD: Final = 0x00010000
 _STACK: Final = 8 << 20
+_QUEUED_SIGNALS: Final = 64
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _layers: tuple[str, ...] = ()
@@ -163,6 +164,8 @@ def _limit(limits: Mapping[str, int]) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
+        # The kernel counts queued signals by user, for all guests of an ordinary user together.
+        (resource.RLIMIT_SIGPENDING, _QUEUED_SIGNALS),
         (resource.RLIMIT_STACK, _STACK),
         (resource.RLIMIT_FSIZE, limits["file_size"]),
         (resource.RLIMIT_NOFILE, limits["open_files"]),

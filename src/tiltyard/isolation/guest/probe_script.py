@@ -1,17 +1,20 @@
 """Runs one Python file inside the jail, and prints the outcome as one line of JSON.
 
-The file defines `probe(given)`; `given` comes over the pipe as one line of JSON. `tiltyard doctor`
-and the tests use this; matches do not.
+The file defines `probe(given)`; `given` comes over the pipe as one line of JSON. Without a file, it
+counts the threads that a guest can have. `tiltyard doctor` and the tests use this; matches do not.
 """
 
+import _thread
 import errno
 import json
 import os
+from contextlib import suppress
 from typing import Any, Final
 
 from tiltyard.isolation.confinement.selfjail import in_force
 
 _MAX_LINE_BYTES: Final = 1 << 16
+_MANY_THREADS: Final = 64
 
 
 def prepare() -> None:
@@ -21,7 +24,9 @@ def prepare() -> None:
 def main(read_fd: int, write_fd: int, submission: str | None) -> None:
     """Run `probe` and print its result or its exception."""
     outcome: dict[str, Any] = {"layers": in_force()}
-    if submission is not None:
+    if submission is None:
+        outcome["threads"] = _count_threads()
+    else:
         with open(read_fd, "rb", buffering=0, closefd=False) as pipe:
             given = json.loads(pipe.readline(_MAX_LINE_BYTES))
         try:
@@ -32,6 +37,18 @@ def main(read_fd: int, write_fd: int, submission: str | None) -> None:
             outcome["errno"] = errno.errorcode.get(number) if isinstance(number, int) else None
             outcome["text"] = str(error)[:500]
     os.write(1, json.dumps(outcome).encode() + b"\n")
+
+
+def _count_threads() -> int:
+    """Return how many threads this process can have."""
+    count = 1
+    hold = _thread.allocate_lock()
+    hold.acquire()
+    with suppress(RuntimeError):
+        while count < _MANY_THREADS:
+            _thread.start_new_thread(hold.acquire, ())
+            count += 1
+    return count
 
 
 def _run(submission: str, given: dict[str, Any]) -> Any:

@@ -26,6 +26,9 @@ BOX: Final = "/box"
 BOX_BYTES: Final = 16 << 20
 ROOTS: Final = "/roots"
 """Where the fork server makes the guests' root directories."""
+ENVIRONMENT: Final = {"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1"}
+"""The environment of the fork server. The C library would reserve memory for each thread, depending
+on the number of cores, and the limit on memory would allow a guest fewer threads."""
 _LINKS: Final = ("/lib", "/lib64")
 
 
@@ -88,7 +91,9 @@ def arguments(binary: str, sandbox: Sandbox) -> list[str]:
         size = [] if "box-size" in off else ["--size", str(BOX_BYTES)]
         line += ["--perms", "1777", *size, "--tmpfs", BOX, "--dir", ROOTS]
         line += ["--remount-ro", "/", "--chdir", BOX]
-    return [*line, "--setenv", "PYTHONHASHSEED", "0", "--", *sandbox.command]
+    for name, value in ENVIRONMENT.items():
+        line += ["--setenv", name, value]
+    return [*line, "--", *sandbox.command]
 
 
 def _namespaces(sandbox: Sandbox) -> list[str]:

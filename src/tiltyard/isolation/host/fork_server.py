@@ -36,9 +36,6 @@ FIRST_UID: Final = 61184
 """The first user id of root's guests, one for each slot. Usual systems have no such users."""
 _START_SECONDS: Final = 30
 _MAX_OUTPUT_BYTES: Final = 2_000
-_OTHER_PROCESSES: Final = 5
-"""Processes that the user of a guest has at level A besides that guest: the fork server, a second
-guest, their supervisors, and the next supervisor."""
 _SET_DUMPABLE: Final = 4
 _CHILD_PID: Final = re.compile(rb'"child-pid": *(\d+)')
 _PYTHON_FLAGS: Final = ("-s", "-P", "-S", "-B", "-X", "utf8")
@@ -199,10 +196,9 @@ class ForkServer:
     def _settings(self, limits: Limits, slot: int, *, writable: bool) -> dict[str, object]:
         root = os.geteuid() == 0
         counts = msgspec.to_builtins(limits)
-        if not root:
+        if not root and self._level is Level.B:
             # The kernel counts processes by user, so add the other processes of this user.
-            others = _tasks_of(os.getuid()) if self._level is Level.B else _OTHER_PROCESSES
-            counts["processes"] += others
+            counts["processes"] += _tasks_of(os.getuid())
         return {
             "readable": [
                 *self._view.readable,
@@ -380,7 +376,7 @@ def _bubblewrapped(
 def _spawn(
     line: list[str], output: int, pass_on: list[int], group: int, without: frozenset[str]
 ) -> subprocess.Popen[bytes]:
-    environment = {"PYTHONHASHSEED": "0"}
+    environment = dict(bubblewrap.ENVIRONMENT)
     if "empty-environment" in without:
         environment |= os.environ
     close = "closed-descriptors" not in without

@@ -97,6 +97,10 @@ _REMEDIES: Final = {
 }
 
 
+_GET_THREADS: Final = (
+    "use Linux 5.14 or newer, raise the limit on processes (ulimit -u), or start Tiltyard as root"
+)
+
 _INSIDE: Final = {
     "environment": "empty",
     "descriptors": "closed, except for the two pipes",
@@ -125,9 +129,14 @@ def _try(level: Level) -> tuple[Layer, list[Layer]]:
     except (JailError, OSError) as error:
         return Layer(name, works=False, detail=str(error), remedy=remedy), []
     try:
-        layers = json.loads(output)["layers"]
+        found = json.loads(output)
+        layers, threads = found["layers"], found["threads"]
     except (ValueError, KeyError, TypeError):
         detail = output.strip()[-300:] or "the guest printed nothing"
         return Layer(name, works=False, detail=detail, remedy=remedy), []
+    if level is Level.A and threads != Limits().processes:
+        # A submission that starts threads would score on one machine and break off on another.
+        detail = f"a guest can have {threads} threads here, not {Limits().processes}"
+        return Layer(name, works=False, detail=detail, remedy=_GET_THREADS), []
     inside = [Layer(f"  {each}", works=True, detail=_INSIDE[each]) for each in layers]
     return Layer(name, works=True, detail=f"started at level {level}"), inside
