@@ -24,6 +24,7 @@ import msgspec
 from tiltyard.isolation.host.fork_server import FIRST_UID, ForkServer, start_guest
 from tiltyard.isolation.host.guest_process import JailedGuest
 from tiltyard.isolation.host.limits import Level, Limits
+from tiltyard.isolation.host.probe import probe
 
 VARIABLE: Final = "TILTYARD_CANARY"
 _SET_DUMPABLE: Final = 4
@@ -268,12 +269,22 @@ def _told(guest: JailedGuest, *, ended: bool) -> dict[str, Any]:
     return told
 
 
+def _probe_without_bubblewrap() -> object:
+    before, os.environ["PATH"] = os.environ["PATH"], "/nowhere"
+    try:
+        return msgspec.to_builtins(probe())
+    finally:
+        os.environ["PATH"] = before
+
+
 def main() -> None:
     judge = Judge(Path(sys.argv[1]), int(sys.argv[2]))
     _say(judge.canaries())
     for line in sys.stdin:
         asked = json.loads(line)
-        if "guests" in asked:
+        if "doctor" in asked:
+            _say(_probe_without_bubblewrap())
+        elif "guests" in asked:
             _say(judge.run_in_one_pool(asked))
         else:
             _say(judge.linger(asked) if "linger" in asked else judge.run(asked))

@@ -110,9 +110,17 @@ _INSIDE: Final = {
     "death-signal": "dies with the judge",
     "not-dumpable": "its memory is closed to other processes",
     "limits": "memory, time, files, threads",
-    "landlock": "reads Python and the submission, nothing else",
+    "landlock": "opens Python and the submission, nothing else",
     "seccomp": "no network, no processes, no tracing",
 }
+
+_OPEN_AT_B: Final = {
+    "other paths": "a guest sees which files exist, their sizes and their times",
+    "access times": "a guest can mark shared files by reading them, and later guests see it",
+    "processes": "a guest sees process numbers of this machine",
+    "threads": "guests of an ordinary user share one limit",
+}
+"""What only namespaces close: neither Landlock nor seccomp can restrict `stat` by path."""
 
 
 def _try(level: Level) -> tuple[Layer, list[Layer]]:
@@ -139,4 +147,7 @@ def _try(level: Level) -> tuple[Layer, list[Layer]]:
         detail = f"a guest can have {threads} threads here, not {Limits().processes}"
         return Layer(name, works=False, detail=detail, remedy=_GET_THREADS), []
     inside = [Layer(f"  {each}", works=True, detail=_INSIDE[each]) for each in layers]
+    if level is Level.B:
+        leaks = {k: v for k, v in _OPEN_AT_B.items() if k != "threads" or os.geteuid() != 0}
+        inside += [Layer(f"  {leak}", works=False, detail=text) for leak, text in leaks.items()]
     return Layer(name, works=True, detail=f"started at level {level}"), inside
