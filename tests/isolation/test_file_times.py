@@ -4,13 +4,18 @@ A guest knows the real time. So a file that was made or changed at the start of 
 the guest of the search, which comes first, from later guests.
 """
 
+import json
 import os
+import shutil
+import time
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 import tiltyard
+from tiltyard.isolation.host.fork_server import start_guest
+from tiltyard.isolation.host.limits import Level
 
 LOOK: Final = """
 import os, sys
@@ -116,3 +121,21 @@ def probe(given):
 def test_submission_can_list_and_read_its_own_files(judge: Any) -> None:
     found = judge.run_in_one_pool(READS_ITS_FILES, "A", 2)
     assert found == [[["probe.py"], True, True, "\n", True, False]] * 2
+
+
+def test_submission_below_a_visible_directory_is_covered_by_a_copy() -> None:
+    """As in a container whose working directory is below /usr."""
+    place = Path(tiltyard.__file__).parent / f"submission-{os.getpid()}"
+    place.mkdir()
+    try:
+        source = "import os\ndef probe(given): return os.stat(__file__).st_ctime_ns\n"
+        (place / "probe.py").write_text(source, encoding="utf-8")
+        before = (place / "probe.py").stat().st_ctime_ns
+        time.sleep(0.2)
+        target = "tiltyard.isolation.guest.probe_script"
+        with start_guest(target, level=Level.A, submission=place) as guest:
+            os.write(guest.to_guest, b"{}\n")
+            assert guest.wait(10)
+            assert json.loads(guest.output())["result"] > before + 10**8
+    finally:
+        shutil.rmtree(place)

@@ -43,8 +43,9 @@ def build(place: str, name: str, steps: Sequence[tuple[str, str, str]]) -> str:
     """Make a root directory in `place`, in a mount namespace, and return its path.
 
     A step is a kind, a path and an argument. `directory` makes a directory with this mode,
-    `visible` shows the path as it is, `hidden` shows an empty directory, `copy` shows a copy, and
-    `link` makes a symbolic link to the argument.
+    `visible` shows a directory as it is and `file` a file, `hidden` covers a directory with an
+    empty one, `copy` makes a copy, `cover` covers a visible path with its copy, and `link` makes a
+    symbolic link to the argument. Parent directories come before what they contain.
     """
     _unshare(_NEW_MOUNTS)
     before = os.umask(0)
@@ -52,27 +53,43 @@ def build(place: str, name: str, steps: Sequence[tuple[str, str, str]]) -> str:
     root = f"{base}/root"
     os.mkdir(base, 0o755)  # noqa: PTH102 - pathlib costs a tenth of a start
     os.mkdir(root, 0o755)  # noqa: PTH102
-    _mount(root, root, None, _BIND)
-    made = [root]
-    for number, (kind, path, argument) in enumerate(steps):
-        inside = root + path
-        if kind == "link":
-            os.symlink(argument, inside)  # noqa: PTH211
-            continue
-        if kind == "directory":
-            os.mkdir(inside, int(argument, 8))  # noqa: PTH102
-            continue
-        source = path
-        if kind != "visible":
-            source = f"{base}/{number}"
-            _copy(path, source) if kind == "copy" else os.mkdir(source, 0o755)  # noqa: PTH102
-            made.append(inside)
-        _make_mount_point(inside, is_directory=os.path.isdir(source))  # noqa: PTH112
-        _mount(source, inside, None, _BIND | _RECURSIVE)
-    for own in made:
-        _mount(None, own, None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)
+    mounts = _make_all(base, root, steps)
     os.umask(before)
+    # Bind mounts of this file system that are made after this are read-only too.
+    _mount(None, place, None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)
+    for source, target in mounts:
+        _mount(source, target, None, _BIND | _RECURSIVE)
     return root
+
+
+def _make_all(base: str, root: str, steps: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """Make files and directories, and return what to mount on which of them."""
+    mounts: list[tuple[str, str]] = []
+    hidden: list[tuple[str, str]] = []
+    for number, (kind, path, argument) in enumerate(steps):
+        own, spare = root + path, f"{base}/{number}"
+        for above, instead in hidden:
+            if path.startswith(above):
+                own = instead + path[len(above) :]
+        if kind in ("visible", "file"):
+            mounts.append((path, root + path))
+        elif kind in ("hidden", "cover"):
+            mounts.append((spare, root + path))
+            own = spare
+            hidden.append((f"{path}/", f"{spare}/"))
+        _make(kind, path, own, argument)
+    return mounts
+
+
+def _make(kind: str, path: str, own: str, argument: str) -> None:
+    if kind == "link":
+        os.symlink(argument, own)  # noqa: PTH211
+    elif kind == "file":
+        os.close(os.open(own, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    elif kind in ("copy", "cover"):
+        _copy(path, own)
+    else:
+        os.mkdir(own, int(argument or "0755", 8))  # noqa: PTH102
 
 
 def enter_user_namespace() -> None:
@@ -98,18 +115,6 @@ def remove(place: str, name: str) -> None:
     """Remove a root directory, after its guest has ended."""
     with suppress(FileNotFoundError):
         _remove(f"{place}/{name}")
-
-
-def _make_mount_point(path: str, *, is_directory: bool) -> None:
-    if os.path.lexists(path):
-        return
-    above = os.path.dirname(path)  # noqa: PTH120
-    if not os.path.isdir(above):  # noqa: PTH112
-        _make_mount_point(above, is_directory=True)
-    if is_directory:
-        os.mkdir(path, 0o755)  # noqa: PTH102
-    else:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
 
 def _copy(source: str, target: str) -> None:

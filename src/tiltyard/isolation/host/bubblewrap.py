@@ -35,7 +35,7 @@ _LINKS: Final = ("/lib", "/lib64")
 class Step(NamedTuple):
     """One step of building a root directory. `confinement/private_root.py` has the kinds."""
 
-    kind: Literal["directory", "visible", "hidden", "copy", "link"]
+    kind: Literal["directory", "visible", "file", "hidden", "copy", "cover", "link"]
     path: str
     argument: str = ""
 
@@ -125,7 +125,8 @@ def steps(visible: Sequence[str], hidden: Sequence[str]) -> list[Step]:
                 made_steps.append(Step("directory", str(parent), "0755"))
                 made.add(parent)
         shown[path] = not hide
-        made_steps.append(Step("hidden" if hide else "visible", str(path)))
+        kind: Literal["hidden", "file", "visible"] = "file" if path.is_file() else "visible"
+        made_steps.append(Step("hidden" if hide else kind, str(path)))
     # On merged systems /lib is a link into /usr; elsewhere it is a directory.
     links = [Path(link) for link in _LINKS if Path(link).is_symlink()]
     return [
@@ -142,7 +143,7 @@ def _mounts(visible: Sequence[str], hidden: Sequence[str]) -> list[str]:
             case "directory":
                 # bubblewrap would create it with mode 0700.
                 line += ["--perms", step.argument, "--dir", step.path]
-            case "visible":
+            case "visible" | "file":
                 line += ["--ro-bind", step.path, step.path]
             case "hidden":
                 line += ["--perms", "0755", "--size", "65536", "--tmpfs", step.path]

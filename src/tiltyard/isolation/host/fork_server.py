@@ -121,10 +121,14 @@ class ForkServer:
         """Return how to build a guest's root directory, if it gets one."""
         if self._level is Level.B or "mounts" in self._without:
             return None
-        steps = bubblewrap.steps(self._view.readable, self._view.hidden)
-        if self._submission is not None:
-            steps.append(bubblewrap.Step("copy", self._submission))
-        return steps
+        if self._submission is None:
+            return bubblewrap.steps(self._view.readable, self._view.hidden)
+        steps = bubblewrap.steps((*self._view.readable, self._submission), self._view.hidden)
+        if all(step.path != self._submission for step in steps):
+            return [*steps, bubblewrap.Step("cover", self._submission)]
+        return [
+            step._replace(kind="copy") if step.path == self._submission else step for step in steps
+        ]
 
     def request(
         self,
