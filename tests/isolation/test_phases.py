@@ -12,7 +12,7 @@ from tiltyard import SandboxEnv
 from tiltyard.benign import draw_tasks, play
 from tiltyard.episode.guardrail_runner import keep_episodes_apart
 from tiltyard.isolation.host import cores, slots
-from tiltyard.isolation.host.failures import GuestError, Phase
+from tiltyard.isolation.host.failures import FailureKind, GuestError, Phase
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.host.session import Session
 from tiltyard.judge import Judge
@@ -185,7 +185,7 @@ def test_failure_is_the_same_for_any_number_of_workers(submit: Submit, workers: 
     ):
         play_defense(MatchSettings(generate(123), SHORT, workers=workers), pool.guardrail)
     failure = caught.value.failure
-    assert failure.official == "died"
+    assert failure.kind is FailureKind.DIED
     assert "my last words" in failure.output
     assert failure.file == "guardrail.py"
 

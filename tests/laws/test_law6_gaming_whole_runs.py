@@ -11,7 +11,9 @@ import pytest
 from msgspec import structs
 
 from small_runs import request, small_rules, submission
-from tiltyard.reporting.schema import Report
+from tiltyard.isolation.host.failures import FailureKind
+from tiltyard.reporting.restriction import WITHHELD
+from tiltyard.reporting.schema import BrokenMatch, Report
 from tiltyard.runs.evaluate import evaluate
 from tiltyard.runs.job import Worlds
 from tiltyard.runs.key import Key
@@ -29,7 +31,7 @@ def store(tmp_path: Path) -> Store:
 
 def test_every_required_vector_has_a_folder() -> None:
     folders = {path.parent.name: json.loads(path.read_text()) for path in GAMING.glob("*/run.json")}
-    assert {int(name[:2]) for name in folders} == {12, 13, 14, 15}
+    assert {int(name[:2]) for name in folders} == {12, 13, 14, 15, 70}
     assert all(case["vector"] and case["track"] for case in folders.values())
 
 
@@ -66,15 +68,22 @@ def test_14_no_channel_out_of_a_hidden_match(store: Store) -> None:
     official = evaluate(request(folder), store, worlds=OFFICIAL)
     full = load_report(official.directory / "full" / REPORT)
     (failure,) = official.report.failures
-    assert failure.message == "run: ValueError on line 8 of attack.py"
-    assert failure.traceback == failure.output == failure.tool == failure.file == ""
-    assert failure.phase is None
-    assert failure.line == 0
+    assert failure == BrokenMatch(FailureKind.WITHHELD, WITHHELD, track="offense")
     secret_words = full.failures[0].message.removeprefix("ValueError: ")[:40]
     assert len(secret_words) == 40
     for file in (official.directory / REPORT, official.directory / "report.html"):
         assert secret_words not in file.read_text()
     assert official.report.seconds == {}
+
+
+def test_36_no_word_of_an_exception_leaves_a_hidden_match(store: Store) -> None:
+    (folder,) = GAMING.glob("36-*")
+    official = evaluate(request(folder), store, worlds=OFFICIAL)
+    (full,) = load_report(official.directory / "full" / REPORT).failures
+    assert full.exception.startswith("Saw_")
+    assert official.report.failures == (
+        BrokenMatch(FailureKind.WITHHELD, WITHHELD, track="offense"),
+    )
 
 
 def test_15_the_same_bytes_have_the_same_score(store: Store, tmp_path: Path) -> None:
@@ -84,3 +93,27 @@ def test_15_the_same_bytes_have_the_same_score(store: Store, tmp_path: Path) -> 
     elsewhere = evaluate(request(folder), Store(tmp_path / "elsewhere"))
     assert elsewhere.report.digest == first.digest
     assert elsewhere.report.final_score == first.final_score
+
+
+def test_70_a_failure_tells_the_author_nothing_but_that_it_failed(
+    store: Store, tmp_path: Path
+) -> None:
+    """The same attack fails in other ways in other worlds, and all official reports are equal."""
+    (folder,) = GAMING.glob("70-*")
+    ways = set()
+    shown = set()
+    for number in range(8):
+        key = Key(f"{number:064x}")
+        official = evaluate(request(folder), store, worlds=Worlds(key=key))
+        (failure,) = load_report(official.directory / "full" / REPORT).failures
+        ways.add((failure.kind, failure.message, failure.exception, failure.line))
+        files = [(official.directory / name).read_text() for name in (REPORT, "report.html")]
+        # The key's name and the run id tell the runs apart, and the guest knows neither.
+        for own in (key.fingerprint, official.report.run_id, official.report.run_id[:12]):
+            files = [file.replace(own, "*") for file in files]
+        shown.add(tuple(files))
+    assert len(ways) >= 4
+    assert len(shown) == 1
+    honest = evaluate(request(submission(tmp_path / "mine", guardrail="")), store, worlds=OFFICIAL)
+    assert honest.report.final_score is not None
+    assert not honest.report.failures

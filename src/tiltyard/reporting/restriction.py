@@ -1,8 +1,17 @@
-"""What a competitor may see of an official report: scores and counts, no texts, no times."""
+"""What a competitor may see of an official report: scores and counts, no texts, no times.
+
+A submission sees the hidden world, and its author sees the report. So the report keeps back what a
+submission can choose freely, such as how it fails: that would carry a message to the author.
+"""
+
+from typing import Final
 
 from msgspec import structs
 
+from tiltyard.isolation.host.failures import FailureKind
 from tiltyard.reporting.schema import BrokenMatch, DefensePart, OffensePart, Report
+
+WITHHELD: Final = "the match was broken off; the organizer's full report says why"
 
 
 def restricted(report: Report) -> Report:
@@ -32,6 +41,7 @@ def _restrict_offense(part: OffensePart | None) -> OffensePart | None:
         steps=0,
         unverified=(),
         models=(),
+        inconsistent=min(1, part.inconsistent),
         digest="",
     )
 
@@ -39,7 +49,8 @@ def _restrict_offense(part: OffensePart | None) -> OffensePart | None:
 def _restrict_defense(part: DefensePart | None) -> DefensePart | None:
     if part is None:
         return None
-    # The figures of the search describe the hidden world.
+    # The figures of the search describe the hidden world. The figures that are not scored, and the
+    # number of inconsistent chains, cost the guardrail nothing to choose.
     return structs.replace(
         part,
         found=(),
@@ -47,13 +58,16 @@ def _restrict_defense(part: DefensePart | None) -> DefensePart | None:
         curve=(),
         archive=(),
         faults=(),
+        steps=0,
         interactions=0,
         cells=0,
+        inconsistent=min(1, part.inconsistent),
+        extended=None,
+        under_attack=None,
         digest="",
     )
 
 
 def _restrict_failure(failure: BrokenMatch) -> BrokenMatch:
-    """Keep only the kind and the official text."""
-    text = failure.official
-    return BrokenMatch(failure.kind, text, track=failure.track, official=text)
+    """Keep the track alone. A guest chooses how, when and in which world it fails."""
+    return BrokenMatch(FailureKind.WITHHELD, WITHHELD, track=failure.track)

@@ -19,7 +19,7 @@ from tiltyard.reporting.schema import Report
 from tiltyard.runs.job import Job, Worlds, make_job
 from tiltyard.runs.play import Places, Records, play_job
 from tiltyard.runs.request import Request, write_request
-from tiltyard.runs.store import Store, exchanges_in, save_run
+from tiltyard.runs.store import Store, exchanges_in, full_report, save_run
 
 LOGS: Final = "logs"
 _MAY_PASS_NEXT_TIME: Final = ("deadline", "died", "agent")
@@ -72,8 +72,11 @@ def check_jail(*, unsafe: bool) -> None:
 def _find_finished(store: Store, job: Job, *, unsafe: bool) -> Finished | None:
     """Return the run if it was played before at the same isolation level."""
     report = store.finished(job.run_id)
+    if report is None:
+        return None
     # A late guest may be in time when it plays again. Every other failure would repeat.
-    if report is None or any(one.kind in _MAY_PASS_NEXT_TIME for one in report.failures):
+    failures = full_report(store.directory(job.run_id), report).failures
+    if any(one.kind in _MAY_PASS_NEXT_TIME for one in failures):
         return None
     if job.agent.is_own and "offense" in job.tracks:
         return None  # The same name may stand for other code by now.

@@ -51,7 +51,8 @@ def conclude(
     reasons = [*_incomparable_because(isolation), *job.departures()]
     reasons += (f"the {failure.track} match was broken off" for failure in failures)
     reasons += (reason for part in parts for reason in _inconsistencies(part))
-    failed = sorted((failure.track, failure.kind) for failure in failures)
+    # Not how they failed: an official report shows the digest too.
+    failed = sorted(failure.track for failure in failures)
     report = Report(
         run_id=job.run_id,
         digest=digest_of([[part.digest for part in parts], failed]),
@@ -86,7 +87,7 @@ def _inconsistencies(part: OffensePart | DefensePart) -> Iterator[str]:
     if isinstance(part, OffensePart):
         yield "the attack returned something else when it was run again"
     else:
-        yield f"{part.inconsistent} sampled chains were decided otherwise by a fresh guardrail"
+        yield "a fresh guardrail decided sampled chains differently"
 
 
 def _setting(job: Job, games: Sequence[Game]) -> Setting:

@@ -119,9 +119,9 @@ def _attempt(stage: Stage, track: Track) -> TrackOutcome:
     except GuestError as error:
         outcome = _broken(track, error.failure)
     except AgentGoneError as error:
-        outcome = _broken(track, Failure(FailureKind.AGENT, str(error), official="agent"))
+        outcome = _broken(track, Failure(FailureKind.AGENT, str(error)))
     except MatchError as error:
-        outcome = _broken(track, Failure(FailureKind.MATCH, str(error), official="match"))
+        outcome = _broken(track, Failure(FailureKind.MATCH, str(error)))
     return structs.replace(outcome, seconds=round(monotonic() - start, 3))
 
 

@@ -160,6 +160,12 @@ def load_report(path: Path) -> Report:
         raise ReportError(f"{path}: {error}") from None
 
 
+def full_report(directory: Path, shown: Report) -> Report:
+    """Return the organizer's version of a report, if its directory has one."""
+    path = directory / FULL / REPORT
+    return load_report(path) if shown.restricted and path.is_file() else shown
+
+
 def exchanges_in(directory: Path, *, official: bool) -> Path:
     """Return where a run keeps its exchanges with a model. Those of a hidden world are hidden."""
     return directory / FULL / EXCHANGES if official else directory / EXCHANGES

@@ -14,7 +14,7 @@ from tiltyard.runs.evaluate import check_jail
 from tiltyard.runs.job import Job, Worlds, make_job
 from tiltyard.runs.play import Places, Records, play_job
 from tiltyard.runs.request import Request, read_request
-from tiltyard.runs.store import Store, StoreError, exchanges_in, load_report
+from tiltyard.runs.store import Store, StoreError, exchanges_in, full_report, load_report
 
 _NOT_COMPARED: Final = ("isolation", "seconds", "notes", "restricted", "digest")
 """Fields that say where and how fast a run was played, and the digest, which `Verified` has."""
@@ -64,7 +64,7 @@ def verify(
     worlds = worlds or Worlds()
     check_jail(unsafe=trust.unsafe)
     report = load_report(path)
-    _check_verifiable(report, worlds)
+    _check_verifiable(full_report(path.parent, report), worlds)
     store.prepare()
     with store.scratch() as scratch:
         request = read_request(path.parent)

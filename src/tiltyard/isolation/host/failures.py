@@ -1,10 +1,10 @@
-"""Failures of guests: their kinds, their texts, and what an official report may say about them.
+"""Failures of guests: their kinds and their texts.
 
 Everything that a guest says about itself is hostile. A `Failure` contains its texts cut to size,
-and a line of the submission only if the submission has that line.
+and a line of the submission only if the submission has that line. A guest can choose all of it, so
+an official report shows none of it: see `reporting/restriction.py`.
 """
 
-import builtins
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -48,6 +48,8 @@ class FailureKind(StrEnum):
     """The agent's model or server failed."""
     MATCH = "match"
     """The match cannot be played."""
+    WITHHELD = "withheld"
+    """An official report does not say what ended the match."""
 
 
 class Phase(StrEnum):
@@ -81,9 +83,6 @@ class Failure(Struct, frozen=True, forbid_unknown_fields=True):
     line: Annotated[int, Meta(description="The line in that file; 0 if it is unknown.")] = 0
     traceback: Annotated[str, Meta(description="The traceback inside the submission.")] = ""
     output: Annotated[str, Meta(description="The end of what the submission printed.")] = ""
-    official: Annotated[
-        str, Meta(description="What an official report says: no text of the submission's.")
-    ] = ""
 
     @property
     def doing(self) -> str:
@@ -142,15 +141,15 @@ def broke_protocol(what: str) -> str:
 def wire_failure(error: WireError, deadline: str) -> Failure:
     """Return the failure behind an error of the channel. `deadline` is the text if it is late."""
     if isinstance(error, LateError):
-        return _official(Failure(FailureKind.DEADLINE, deadline))
+        return Failure(FailureKind.DEADLINE, deadline)
     if isinstance(error, GoneError):
-        return _official(Failure(FailureKind.DIED, PROCESS_ENDED))
+        return Failure(FailureKind.DIED, PROCESS_ENDED)
     # The decoder's errors quote what the guest sent.
     return protocol_failure(str(error))
 
 
 def protocol_failure(what: str) -> Failure:
-    return _official(Failure(FailureKind.PROTOCOL, normalize_reason(broke_protocol(what))))
+    return Failure(FailureKind.PROTOCOL, normalize_reason(broke_protocol(what)))
 
 
 def reported_failure(claim: Failed, phase: Phase, submission: Submission, module: str) -> Failure:
@@ -159,7 +158,7 @@ def reported_failure(claim: Failed, phase: Phase, submission: Submission, module
         return protocol_failure(f"it cannot fail with '{claim.kind}' in the phase '{phase}'")
     lines = own_lines(claim.lines, submission)
     last = lines[-1] if lines else None
-    failure = Failure(
+    return Failure(
         FailureKind(claim.kind),
         normalize_reason(claim.message),
         exception=normalize_reason(claim.exception),
@@ -167,20 +166,6 @@ def reported_failure(claim: Failed, phase: Phase, submission: Submission, module
         line=0 if last is None else last.line,
         traceback="\n".join(map(normalize_reason, claim.traceback.split("\n"))),
     )
-    return _official(failure, next((one for one in reversed(lines) if one.file == module), None))
-
-
-def _official(failure: Failure, line: SourceLine | None = None) -> Failure:
-    """Add what an official report may say about a match in a hidden world.
-
-    A guest writes its own traceback, so this is the kind of failure, the exception if Python
-    itself has it, and the line of the submission's main module.
-    """
-    known = getattr(builtins, failure.exception, None)
-    if not (isinstance(known, type) and issubclass(known, BaseException)):
-        return structs.replace(failure, official=failure.kind.value)
-    place = "" if line is None else f" on line {line.line} of {line.file}"
-    return structs.replace(failure, official=f"{failure.kind.value}: {failure.exception}{place}")
 
 
 def own_lines(claims: Iterable[SourceLine], submission: Submission) -> Sequence[SourceLine]:
