@@ -1,5 +1,6 @@
 """One benign trial: what counts as a false positive, and what does not."""
 
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -115,10 +116,24 @@ def test_every_failure_of_a_guardrail_becomes_a_false_positive(
 def test_an_interrupt_by_the_user_ends_the_trial(small: Scenario) -> None:
     def interrupt(args: dict[str, Any]) -> Decision:
         del args
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+        return Decision.allow()
 
     with pytest.raises(KeyboardInterrupt):
         guarded(small, only("fs.write", interrupt))
+
+
+def test_an_interrupt_that_the_guardrail_raises_itself_is_a_false_positive(small: Scenario) -> None:
+    def pretend(args: dict[str, Any]) -> Decision:
+        del args
+        raise KeyboardInterrupt
+
+    class Unmade(GuardrailBase):
+        def __init__(self) -> None:
+            raise KeyboardInterrupt
+
+    assert guarded(small, only("fs.write", pretend)).false_positive
+    assert play(TASK, small, Unmade).false_positive
 
 
 def test_a_failure_of_the_agent_is_raised(small: Scenario) -> None:

@@ -5,6 +5,7 @@ import itertools
 import pickle
 import random
 import re
+import signal
 import threading
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -212,6 +213,8 @@ ERRORS: list[BaseException | type[BaseException]] = [
     StopIteration,
     StopAsyncIteration,
     GeneratorExit,
+    KeyboardInterrupt,
+    KeyboardInterrupt("typed by nobody"),
     SystemExit(0),
     SystemExit,
     MemoryError,
@@ -1213,6 +1216,23 @@ class TestState:
         assert play(other, 1) == said[1:]
 
 
+class RaisingWhenCopied:
+    def __init__(self, error: type[BaseException]) -> None:
+        self.error = error
+
+    def __reduce_ex__(self, _: object) -> Any:
+        raise self.error
+
+
+class RaisingWhenRestored(RaisingWhenCopied):
+    def __reduce_ex__(self, _: object) -> Any:
+        return raise_it, (self.error,)
+
+
+def raise_it(error: type[BaseException]) -> None:
+    raise error
+
+
 class Counting(GuardrailBase):
     """Counts calls, and calls `odd` at a deletion."""
 
@@ -1229,7 +1249,8 @@ class Counting(GuardrailBase):
 
 
 def interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    """Send this process what Ctrl-C sends."""
+    signal.raise_signal(signal.SIGINT)
 
 
 class TestStateThatCannotBeCarried:
@@ -1277,6 +1298,39 @@ class TestStateThatCannotBeCarried:
         with pytest.raises(KeyboardInterrupt):
             env.interact(DELETE)
         assert play(env, 1) == ["2"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def test_an_interrupt_in_observe_ends_the_run_too(self) -> None:
+        class Observing(GuardrailBase):
+            observe = interrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            start(Observing()).interact(DELETE)
+
+    def test_a_guardrail_that_raises_an_interrupt_itself_does_not_end_the_run(self) -> None:
+        class Pretending(GuardrailBase):
+            def observe(self, *_: object) -> None:
+                raise KeyboardInterrupt
+
+        env = start(Pretending())
+        env.interact(DELETE)
+        assert [event.observe_error for event in env.trace.events]
+
+    @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
+    def test_a_state_that_raises_when_it_is_copied_or_restored_is_named(
+        self, error: type[BaseException]
+    ) -> None:
+        def odd(guardrail: Any, _: Context) -> None:
+            guardrail.culprit = RaisingWhenCopied(error)
+
+        with pytest.raises(StateError, match="culprit"):
+            start(Counting(odd)).interact(DELETE)
+
+        def odder(guardrail: Any, _: Context) -> None:
+            guardrail.culprit = RaisingWhenRestored(error)
+
+        with pytest.raises(StateError, match=error.__name__):
+            start(Counting(odder)).interact(DELETE)
 
     def test_a_message_at_which_the_agent_fails_changes_nothing(self) -> None:
         class Clumsy(DeterministicAgent):

@@ -155,6 +155,9 @@ BROKEN: Final = {
     "raises": "raise ValueError('oh dear')",
     "nonsense": "return 7",
     "exits": "raise SystemExit(3)",
+    "interrupts": "raise KeyboardInterrupt",
+    "closes": "raise GeneratorExit",
+    "bare": "raise BaseException('bare')",
     "changes": "tool_args['x'] = 1; return Decision.allow()",
     "recursion": "return self.decide(tool_name, tool_args, context)",
 }
@@ -278,6 +281,8 @@ def test_jailed_attack_equals_the_attack_in_process(submit: Submit) -> None:
     ("body", "kind", "told"),
     [
         ("raise ValueError('oh dear')", "run", "oh dear"),
+        ("raise KeyboardInterrupt('oh dear')", "run", "oh dear"),
+        ("raise SystemExit('oh dear')", "run", "oh dear"),
         ("import os; os._exit(1)", "died", ""),
         ("while True: pass", "deadline", ""),
         ("return None", "result", "NoneType"),

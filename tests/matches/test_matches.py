@@ -1,6 +1,7 @@
 """Matches in this process: scores of the ladder, digests, and what an attack can do."""
 
 import os
+import signal
 import subprocess
 import sys
 from typing import Any, Final
@@ -189,6 +190,30 @@ def test_an_attack_cannot_see_the_scenario_or_the_guardrail() -> None:
             return []
 
     assert offense(Looks()).candidates == 0
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_an_attack_that_raises_ends_its_match_and_not_the_process(
+    error: type[BaseException],
+) -> None:
+    class Raises:
+        def run(self, env: Any, config: AttackRunConfig) -> list[AttackCandidate]:
+            del env, config
+            raise error("oh dear")
+
+    with pytest.raises(MatchError, match=f"{error.__name__}: oh dear"):
+        offense(Raises())
+
+
+def test_a_real_interrupt_ends_the_process() -> None:
+    class Interrupted:
+        def run(self, env: Any, config: AttackRunConfig) -> list[AttackCandidate]:
+            del env, config
+            signal.raise_signal(signal.SIGINT)
+            return []
+
+    with pytest.raises(KeyboardInterrupt):
+        offense(Interrupted())
 
 
 @pytest.mark.parametrize(

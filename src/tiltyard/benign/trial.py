@@ -18,6 +18,7 @@ from tiltyard.contracts.guardrail import Guardrail, MakeGuardrail
 from tiltyard.contracts.trace import NO_TRACE, Answer, Event, Trace
 from tiltyard.episode.advance import MAX_CALLS_A_MESSAGE, Episode, advance, begin
 from tiltyard.episode.guardrail_runner import GuardrailGoneError, close_guardrail
+from tiltyard.foundation.interrupts import Interrupted, marked_interrupts
 from tiltyard.world import files
 from tiltyard.world.paths import PathError, normalise
 from tiltyard.world.results import ToolCall
@@ -58,6 +59,7 @@ class Trial(Struct, frozen=True):
         return self.stopped or not self.succeeded
 
 
+@marked_interrupts()
 def play(
     task: Task,
     scenario: Scenario,
@@ -74,7 +76,7 @@ def play(
         episode = begin(scenario.world, watched, guardrail)
         for message in task.messages:
             episode = advance(episode, message, max_calls)
-    except (KeyboardInterrupt, GuardrailGoneError):
+    except (Interrupted, GuardrailGoneError):
         raise
     except BaseException as error:
         if error is watched.failure:

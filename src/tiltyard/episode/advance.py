@@ -14,6 +14,7 @@ from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.contracts.trace import NO_TRACE, Answer, Event, OpenTurn, Trace
 from tiltyard.episode.guardrail_runner import Runner, runner_of
 from tiltyard.episode.redaction import NotARedactionError, redact
+from tiltyard.foundation.interrupts import marked_interrupts
 from tiltyard.world import tools
 from tiltyard.world.results import Outcome, ToolCall, ToolError, failure
 from tiltyard.world.state import World
@@ -50,6 +51,11 @@ def begin(world: World, agent: Agent, guardrail: Guardrail) -> Episode:
 
 def advance(episode: Episode, message: str, max_calls: int = MAX_CALLS_A_MESSAGE) -> Episode:
     """Let the agent work on one message of the user. The guardrail decides every call."""
+    with marked_interrupts():
+        return _advance(episode, message, max_calls)
+
+
+def _advance(episode: Episode, message: str, max_calls: int) -> Episode:
     agent, runner, world, memory = episode.agent, episode.runner, episode.world, episode.memory
     runner.enter(episode.state)
     turn = OpenTurn(episode.trace, message, [])

@@ -1,7 +1,8 @@
 """The guardrail runner: asks a guardrail, and carries its state from episode to episode.
 
 This module has the `Runner` protocol, the runner for guardrails in this process, and the base class
-of guardrails in another process. Any error inside a guardrail becomes a denial.
+of guardrails in another process. Any error inside a guardrail becomes a denial, and so does a
+`KeyboardInterrupt` that it raises itself. A real Ctrl-C ends the run.
 """
 
 import re
@@ -14,6 +15,7 @@ from tiltyard.contracts.decision import ALLOWED, Action, Decision, Fault
 from tiltyard.contracts.guardrail import Context, Guardrail, GuardrailBase, Result
 from tiltyard.contracts.trace import OpenTurn
 from tiltyard.episode.kept_state import State, keeper_of
+from tiltyard.foundation.interrupts import Interrupted
 from tiltyard.world.results import ToolCall, ToolResult
 from tiltyard.world.tools import TOOLS
 
@@ -89,6 +91,9 @@ class GuardrailRunner:
     returns its new state. States are values: each can be entered any number of times.
     """
 
+    interrupts: tuple[type[BaseException], ...] = (Interrupted,)
+    """What is no error of the guardrail, and ends the run."""
+
     def __init__(self, guardrail: Guardrail) -> None:
         self.guardrail = guardrail
         self._keeper = keeper_of(guardrail)
@@ -110,7 +115,7 @@ class GuardrailRunner:
                 reason = "decide changed tool_args; use Decision.sanitize(...) instead"
                 return Decision(Action.DENY, reason, None, Fault.CHANGED_ARGUMENTS)
             return ALLOWED if decision is ALLOWED else _checked(decision)
-        except KeyboardInterrupt:
+        except self.interrupts:
             raise
         except BaseException as error:  # noqa: BLE001 - the guardrail may raise anything
             return Decision(Action.DENY, self.describe(error), None, Fault.RAISED)
@@ -124,7 +129,7 @@ class GuardrailRunner:
         seen = Result(result.ok, result.output.string, error, result.source.value)
         try:
             observe(call.tool, call.plain_args(), seen)
-        except KeyboardInterrupt:
+        except self.interrupts:
             raise
         except BaseException as error:  # noqa: BLE001 - the guardrail may raise anything
             return self.describe(error)
@@ -132,7 +137,12 @@ class GuardrailRunner:
 
     def describe(self, error: BaseException) -> str:
         """Return the reason to give for an exception: its text, and the author's line."""
-        return _describe(error)
+        try:
+            return _describe(error)
+        except self.interrupts:
+            raise
+        except BaseException:  # noqa: BLE001 - even an exception's text is the author's code
+            return normalize_reason(type(error).__name__)
 
     def leave(self) -> State:
         return self._keeper.leave(self.guardrail)
@@ -178,12 +188,7 @@ def _describe(error: BaseException) -> str:
         if not code.co_filename.startswith(_OURS):
             place = f" ({code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
         trace = trace.tb_next
-    try:
-        return normalize_reason(f"{type(error).__name__}: {error}{place}")
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - even an exception's text is the author's code
-        return normalize_reason(type(error).__name__)
+    return normalize_reason(f"{type(error).__name__}: {error}{place}")
 
 
 def normalize_reason(reason: str) -> str:

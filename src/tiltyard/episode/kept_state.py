@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tiltyard.foundation.interrupts import Interrupted
+
 
 class StateError(Exception):
     """The object has an attribute that cannot be copied."""
@@ -132,7 +134,15 @@ class Keeper:
         return {**(own or {}), **slots}
 
     def _install(self, subject: object, state: State) -> None:
-        attributes = _fresh(state, subject)
+        try:
+            attributes = _fresh(state, subject)
+        except Interrupted:
+            raise
+        except BaseException as error:
+            whose = type(subject).__name__
+            raise StateError(
+                f"{whose} has an attribute that cannot be restored ({type(error).__name__})"
+            ) from error
         own = getattr(subject, "__dict__", None)
         if own is not None:
             own.clear()
@@ -191,7 +201,9 @@ def _pack(moving: dict[str, Any], subject: object) -> bytes | None:
     pickler.dispatch_table = {type(subject): reduce}
     try:
         pickler.dump(moving)
-    except Exception:  # noqa: BLE001 - pickling runs the author's code
+    except Interrupted:
+        raise
+    except BaseException:  # noqa: BLE001 - pickling runs the author's code
         return None
     return stream.getvalue()
 
@@ -227,7 +239,9 @@ def _unpacked(state: State) -> dict[str, Any]:
 def _deep_copy(moving: dict[str, Any], subject: object) -> dict[str, Any]:
     try:
         return copy.deepcopy(moving, {id(subject): subject})
-    except Exception as error:  # noqa: BLE001 - copying runs the author's code
+    except Interrupted:
+        raise
+    except BaseException as error:  # noqa: BLE001 - copying runs the author's code
         names = ", ".join(f"{name} ({type(value).__name__})" for name, value in moving.items())
         whose = type(subject).__name__
         raise StateError(

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tiltyard.foundation.interrupts import Interrupted, marked_interrupts
 from tiltyard.rulesets.ruleset import AttackRules
 from tiltyard.world.text import has_lone_surrogate
 
@@ -25,6 +26,7 @@ class Admitted(Struct, frozen=True):
     messages: tuple[str, ...]
 
 
+@marked_interrupts()
 def check_candidates(
     candidates: Sequence[Any], rules: AttackRules
 ) -> tuple[list[Admitted], list[Refused]]:
@@ -53,7 +55,7 @@ def _read(candidate: object, rules: AttackRules) -> tuple[tuple[str, ...], str]:
         # A plain tuple from here on, so what is checked is what is judged.
         messages = tuple(found)
         return messages, _problem(messages, rules)
-    except KeyboardInterrupt:
+    except Interrupted:
         raise
     except BaseException as error:  # noqa: BLE001 - a submission's object may raise anything
         return (), f"cannot be read: {type(error).__name__[:MAX_NAME_CHARS]}"

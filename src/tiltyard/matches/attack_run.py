@@ -11,6 +11,7 @@ from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfi
 from tiltyard.contracts.trace import Trace
 from tiltyard.episode.guardrail_runner import GuardrailGoneError
 from tiltyard.episode.sandbox_env import Interaction, SandboxEnv, Snapshot
+from tiltyard.foundation.interrupts import Interrupted, marked_interrupts
 from tiltyard.matches.comparison import NOTHING_SAID, Line, SearchSample
 from tiltyard.matches.settings import MatchError
 from tiltyard.rulesets.ruleset import Ruleset
@@ -48,6 +49,7 @@ def run_attack(
     return candidates, min(budget, env.steps_spent)
 
 
+@marked_interrupts()
 def _take_candidates(
     attack: Attack, env: AttackEnv, config: AttackRunConfig, ruleset: Ruleset
 ) -> list[Any]:
@@ -56,9 +58,9 @@ def _take_candidates(
         return list(islice(iter(found), MAX_TAKEN * ruleset.attack.max_candidates))
     except BudgetSpentError:
         return []
-    except (GuardrailGoneError, AgentGoneError):
+    except (GuardrailGoneError, AgentGoneError, Interrupted):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise MatchError(f"the attack failed: {type(error).__name__}: {error}") from error
 
 

@@ -14,6 +14,7 @@ from tiltyard.benign import Task, Trial, draw_suite, play
 from tiltyard.contracts.guardrail import Guardrail, MakeGuardrail
 from tiltyard.episode.guardrail_runner import close_guardrail, keep_episodes_apart
 from tiltyard.foundation.draw import Draw
+from tiltyard.foundation.interrupts import marked_interrupts
 from tiltyard.foundation.log import Log
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
 from tiltyard.judge.candidates import Admitted, check_candidates
@@ -65,6 +66,7 @@ class DefenseMatch(Struct, frozen=True):
         return FoundBy.BATTERY if of_battery else FoundBy.TASK
 
 
+@marked_interrupts()
 def play_defense(
     settings: MatchSettings,
     make_guardrail: MakeGuardrail,

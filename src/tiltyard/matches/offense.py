@@ -12,6 +12,7 @@ from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.contracts.agent import Agent, MeteredAgent, as_metered, as_recorded
 from tiltyard.contracts.guardrail import MakeGuardrail
 from tiltyard.episode.guardrail_runner import RemoteGuardrail, close_guardrail
+from tiltyard.foundation.interrupts import marked_interrupts
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
 from tiltyard.guardrails import DataFlowGuardrail
 from tiltyard.judge.candidates import check_candidates
@@ -36,6 +37,7 @@ class OffenseMatch(Struct, frozen=True):
     digest: str
 
 
+@marked_interrupts()
 def play_offense(
     settings: MatchSettings,
     attack: Attack,

@@ -153,6 +153,8 @@ class GuardrailServer:
 class _Runner(GuardrailRunner):
     """A guardrail runner that also notes the line of the submission behind an exception."""
 
+    interrupts = ()  # No user is at a guest, so every interrupt is the submission's.
+
     def __init__(self, guardrail: Any, submission: Path) -> None:
         super().__init__(guardrail)
         self._submission = submission
