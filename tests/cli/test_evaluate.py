@@ -2,8 +2,12 @@
 
 import json
 import os
+import pty
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -169,3 +173,58 @@ def test_a_key_file_is_never_overwritten(tmp_path: Path) -> None:
     tiltyard("key", "mine.key", cwd=tmp_path)
     assert (tmp_path / "mine.key").stat().st_mode & 0o077 == 0
     assert "exists" in tiltyard("key", "mine.key", cwd=tmp_path, code=2).stderr
+
+
+BUSY = """
+class AttackAlgorithm:
+    def run(self, env, config):
+        env.interact("run echo")
+        sum(range(3 * 10**7))
+        return [["read file readme"]]
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_stops_a_run_and_the_same_command_continues_it(
+    tmp_path: Path, quickly: tuple[str, ...], sent: signal.Signals
+) -> None:
+    submission(tmp_path / "mine", attack=BUSY, guardrail="")
+    line = [str(TILTYARD), "evaluate", "mine", *quickly]
+    with subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as playing:
+        wait_for_logs(tmp_path)
+        playing.send_signal(sent)
+        _, said = playing.communicate()
+    assert playing.returncode == 130
+    assert said == "interrupted; run the same command to continue\n"
+    check_nothing_is_left(tmp_path)
+    tiltyard("evaluate", "mine", *quickly, cwd=tmp_path)
+
+
+def test_closing_the_terminal_stops_a_run_cleanly(tmp_path: Path, quickly: tuple[str, ...]) -> None:
+    submission(tmp_path / "mine", attack=BUSY, guardrail="")
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(tmp_path)
+        os.execv(TILTYARD, [str(TILTYARD), "evaluate", "mine", *quickly])  # noqa: S606
+    wait_for_logs(tmp_path)
+    os.close(terminal)
+    _, status = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    check_nothing_is_left(tmp_path)
+    tiltyard("evaluate", "mine", *quickly, cwd=tmp_path)
+
+
+def wait_for_logs(place: Path) -> None:
+    for _ in range(600):
+        if any(place.glob(".tiltyard/runs/*/logs/offense-1.log")):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the match did not start")
+
+
+def check_nothing_is_left(place: Path) -> None:
+    """Check that no process works on the run, and that no temporary directory is left."""
+    assert not [*place.glob(".tiltyard/runs/.*")]
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # The process has ended.
+            assert os.fsencode(place) not in path.read_bytes()

@@ -287,7 +287,7 @@ def test_a_tournament_without_any_score_exits_with_1(place: Path) -> None:
     assert tournament(submit(place, "raises", attack=raises), "allow-all").exit_code == 1
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_an_interrupted_tournament_leaves_nothing_behind(place: Path, sent: int) -> None:
     slow = submit(place, "slow", attack=ASKS.format(messages=BOLD * 2_000))
     left = scratch(place)

@@ -1,15 +1,15 @@
 """How a command ends when something is wrong: one sentence on stderr, and an exit code."""
 
 import errno
-import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from contextlib import contextmanager, suppress
+from typing import Final, NoReturn
 
 import typer
 
 from tiltyard.agents.choice import AgentChoiceError
 from tiltyard.cli.terminal import safe
+from tiltyard.foundation.interrupts import Interrupted, marked_interrupts
 from tiltyard.isolation.host.limits import JailError, NoJailError
 from tiltyard.matches.opponents import OpponentError
 from tiltyard.matches.tournament import TournamentError
@@ -32,16 +32,17 @@ INTERRUPTED: Final = 130
 
 def refuse(sentence: str, code: int = WRONG_USE) -> NoReturn:
     """Print what is wrong and what to do, and exit with `code`."""
-    typer.echo(safe(sentence), err=True)
+    with suppress(OSError):  # After a hangup there is no terminal to write to.
+        typer.echo(safe(sentence), err=True)
     raise typer.Exit(code) from None
 
 
 @contextmanager
 def exit_on_error(when_interrupted: str = "interrupted") -> Iterator[None]:
     """Turn every error that a user can cause into one sentence and an exit code."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        yield
+        with marked_interrupts(stopping=True):
+            yield
     except KeyboardInterrupt:
         refuse(when_interrupted, INTERRUPTED)
     except (JailError, NoJailError) as error:
@@ -53,12 +54,13 @@ def exit_on_error(when_interrupted: str = "interrupted") -> Iterator[None]:
     except _WRONG as error:
         refuse(str(error))
     except OSError as error:
+        if isinstance(error.__context__, Interrupted):
+            # The progress bar could not leave a terminal that is gone.
+            refuse(when_interrupted, INTERRUPTED)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             refuse("the disk is full; free some space and run the same command to continue")
         where = f"{error.filename}: " if error.filename else ""
         refuse(f"{where}{error.strerror or error}")
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 _WRONG: Final = (
@@ -76,7 +78,3 @@ _WRONG: Final = (
     SusceptibilityError,
     TournamentError,
 )
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
