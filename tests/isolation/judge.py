@@ -262,8 +262,8 @@ def _told(guest: JailedGuest, *, ended: bool) -> dict[str, Any]:
         told["outcome"] = answer.get("errno") or answer.get("raised") or "returned"
     elif not ended:
         told["outcome"] = "deadline"
-    elif guest.signal is not None:
-        told["outcome"] = signal.Signals(guest.signal).name
+    elif (guest.exit_code(0) or 0) < 0:
+        told["outcome"] = signal.Signals(-(guest.exit_code(0) or 0)).name
     else:
         told["outcome"] = "refused" if last.startswith("tiltyard:") else "silent"
     return told

@@ -1,5 +1,6 @@
 """Failures: the judge checks what a guest says about itself."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,22 @@ def test_an_error_of_the_channel_has_a_kind_and_a_text(error: WireError, kind: F
     failure = failures.wire_failure(error, failures.no_answer(20))
     assert failure.kind is kind
     assert "20 seconds" in failure.message or kind is not FailureKind.DEADLINE
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (0, "exited with code 0"),
+        (255, "exited with code 255"),
+        (-signal.SIGKILL, "was ended by SIGKILL"),
+        (-signal.SIGXCPU, "was ended by SIGXCPU"),
+        (-42, "was ended by signal 42"),
+        (None, "closed its connection"),
+    ],
+)
+def test_a_dead_guest_has_an_exit_code_or_a_signal(code: int | None, told: str) -> None:
+    failure = failures.wire_failure(GoneError(), "", code)
+    assert failure.message == f"the submission's process {told} before it answered"
 
 
 def test_the_decoders_errors_are_made_printable() -> None:

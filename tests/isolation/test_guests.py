@@ -223,6 +223,47 @@ def test_a_guest_that_dies_or_hangs_ends_the_match_without_a_score(
         assert "the last words" in failure.output
 
 
+ENDINGS: Final = {
+    "import os; os._exit(3)": "exited with code 3",
+    "import os; os._exit(0)": "exited with code 0",
+    "import ctypes; ctypes.string_at(0)": "was ended by SIGSEGV",
+    "import os; os.close(63); [0 for _ in iter(int, 1)]": "closed its connection",
+    "import sys; sys.modules['tiltyard.isolation.guest.guardrail_server'].Decided = None": (
+        "exited with code 1"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", ENDINGS)
+def test_a_failure_says_how_the_guest_ended(submit: Submit, code: str) -> None:
+    source = f"""
+    class Guardrail:
+        def decide(self, tool_name, tool_args, context):
+            {code}
+    """
+    with (
+        GuestPool(submit(guardrail=source), "guardrail") as pool,
+        pytest.raises(GuestError) as caught,
+    ):
+        SandboxEnv(guardrail=pool.guardrail()).interact("run echo")
+    told = f"the submission's process {ENDINGS[code]} before it answered"
+    assert (caught.value.failure.kind, caught.value.failure.message) == (FailureKind.DIED, told)
+
+
+def test_a_failure_of_an_unsafe_guest_says_how_it_ended(submit: Submit) -> None:
+    source = """
+    import os, signal
+    class Guardrail:
+        def decide(self, tool_name, tool_args, context):
+            os.kill(os.getpid(), signal.SIGABRT)
+    """
+    with (
+        GuestPool(submit(guardrail=source), "guardrail", unsafe=True) as pool,
+        pytest.raises(GuestError, match="was ended by SIGABRT"),
+    ):
+        SandboxEnv(guardrail=pool.guardrail()).interact("run echo")
+
+
 @pytest.mark.parametrize(
     ("stage", "source", "told"),
     [

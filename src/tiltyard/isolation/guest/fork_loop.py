@@ -121,15 +121,17 @@ def _run_guest(target: Any, wanted: dict[str, Any], ends: _Ends, parent: int | N
     with _exit_on_error():
         _enter_namespaces(wanted)
         _confine(target, wanted, parent)
+    code = 0
     try:
         target.main(*_PIPES, wanted["submission"])
     except BaseException:  # noqa: BLE001 - a guest must never return into the fork loop
+        code = 1
         sys.excepthook(*sys.exc_info())
     finally:
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):
                 stream.flush()
-        os._exit(0)
+        os._exit(code)
 
 
 def _enter_namespaces(wanted: dict[str, Any]) -> None:

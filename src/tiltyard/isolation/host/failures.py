@@ -5,6 +5,7 @@ and a line of the submission only if the submission has that line. A guest can c
 an official report shows none of it: see `reporting/restriction.py`.
 """
 
+import signal
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -127,7 +128,24 @@ def time_is_over(seconds: float) -> str:
     return f"the submission has used up its {seconds:,.6g} seconds for the whole match"
 
 
-PROCESS_ENDED: Final = "the submission's process ended before it answered"
+def process_ended(code: int | None) -> str:
+    """Say how a guest ended, from its exit code: see `Guest.exit_code`."""
+    if code is None:
+        how = "closed its connection"
+    elif code < 0:
+        how = f"was ended by {_signal_name(-code)}"
+    else:
+        how = f"exited with code {code}"
+    return f"the submission's process {how} before it answered"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 NOT_READY: Final = "it did not report that the submission is loaded"
 NO_DECISION: Final = "it sent something other than a decision"
 NO_ENV_CALL: Final = "it sent something that an attack cannot send"
@@ -138,12 +156,15 @@ def broke_protocol(what: str) -> str:
     return f"the submission's process broke the protocol: {what}"
 
 
-def wire_failure(error: WireError, deadline: str) -> Failure:
-    """Return the failure behind an error of the channel. `deadline` is the text if it is late."""
+def wire_failure(error: WireError, deadline: str, code: int | None = None) -> Failure:
+    """Return the failure behind an error of the channel.
+
+    `deadline` is the text if the guest is late, and `code` the exit code if the guest ended.
+    """
     if isinstance(error, LateError):
         return Failure(FailureKind.DEADLINE, deadline)
     if isinstance(error, GoneError):
-        return Failure(FailureKind.DIED, PROCESS_ENDED)
+        return Failure(FailureKind.DIED, process_ended(code))
     # The decoder's errors quote what the guest sent.
     return protocol_failure(str(error))
 

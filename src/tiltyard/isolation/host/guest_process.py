@@ -29,6 +29,13 @@ class Guest(Protocol):
     def output(self) -> str:
         """Return what the guest printed."""
 
+    def exit_code(self, seconds: float) -> int | None:
+        """Wait until the guest ends by itself, and return its exit code.
+
+        For a guest that a signal ended, return the signal as a negative number. Return None if the
+        guest does not end. A guest can choose its exit code and its signal.
+        """
+
     def kill(self) -> None:
         """End the guest."""
 
@@ -98,12 +105,11 @@ class JailedGuest:
             return True
         return bool(poll(self._ends.ended, seconds))
 
-    @property
-    def signal(self) -> int | None:
-        """The signal that ended the guest, if one did. A guest can fake this."""
-        if self._code is None and self._output is None and self.wait(0):
-            self._code = int(os.read(self._ends.ended, 20) or b"0")
-        return None if self._code is None or self._code >= 0 else -self._code
+    def exit_code(self, seconds: float) -> int | None:
+        if self._code is None and self._output is None and self.wait(seconds):
+            told = os.read(self._ends.ended, 20)
+            self._code = int(told) if told else None
+        return self._code
 
     def kill(self) -> None:
         """End the guest and every process it started. Only its output is kept."""

@@ -6,16 +6,19 @@ with it. The match has no score then, and `GuestError` tells the author why.
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
 from tiltyard.isolation.host import failures
 from tiltyard.isolation.host.failures import Failure, GuestError, Phase
 from tiltyard.isolation.host.guest_process import Guest
-from tiltyard.isolation.wire.channel import Channel, LateError, WireError
+from tiltyard.isolation.wire.channel import Channel, GoneError, LateError, WireError
 from tiltyard.isolation.wire.frames import Failed, FromGuest, Load, Ready
 from tiltyard.submissions import Submission
+
+_END_SECONDS: Final = 2
+"""How long to wait for the exit code of a guest that has closed its connection."""
 
 
 class Deadlines(Struct, frozen=True):
@@ -89,7 +92,9 @@ class Session:
         deadline = failures.no_answer(seconds)
         if time.monotonic() >= self._end:
             deadline = failures.time_is_over(self.deadlines.whole)
-        return self._error(failures.wire_failure(error, deadline), phase, tool)
+        gone = isinstance(error, GoneError)
+        code = self.guest.exit_code(_END_SECONDS) if gone else None
+        return self._error(failures.wire_failure(error, deadline, code), phase, tool)
 
     def _reported(self, claim: Failed, phase: Phase, tool: str = "") -> GuestError:
         failure = failures.reported_failure(claim, phase, self.submission, self._module)

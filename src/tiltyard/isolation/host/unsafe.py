@@ -48,6 +48,12 @@ class UnsafeGuest:
         end = os.pread(self._output_fd, OUTPUT_BYTES, max(0, size - OUTPUT_BYTES))
         return end.decode("utf-8", "replace")
 
+    def exit_code(self, seconds: float) -> int | None:
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
     def kill(self) -> None:
         if self._output is not None:
             return
