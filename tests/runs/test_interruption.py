@@ -78,12 +78,14 @@ def test_an_interrupted_run_continues_to_the_same_result(
     playing.stdout.close()
     playing.wait()
     assert not [*store.runs.glob(f"*/{REPORT}")]
+    assert len([*store.runs.glob(".new-*")]) == (how is signal.SIGKILL)
     wanted = request(mine, rules=small_rules(3_000))
     resumed = evaluate(wanted, store)
     assert resumed.report.digest == uninterrupted.digest
     timeless = [structs.replace(one, seconds={}) for one in (resumed.report, uninterrupted)]
     assert timeless[0] == timeless[1]
     assert not [*store.runs.glob("*/logs")]
+    assert not [*store.runs.glob(".*")]
     _wait_until_unused(mine.parent)
 
 

@@ -6,10 +6,11 @@ last, in one step: if it exists, the run is finished.
 """
 
 import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ FULL: Final = "full"
 EXCHANGES: Final = "exchanges"
 """The directory with every question to a model and its answer."""
 MAX_REPORT_BYTES: Final = 200_000_000
+_SCRATCH: Final = ".new-"
 
 
 class StoreError(Exception):
@@ -52,12 +54,42 @@ class Store:
                 f"runs cannot be kept in {self.root}: {_why(error)}. "
                 "Choose another directory with --store."
             ) from None
+        self._remove_abandoned()
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Make a temporary directory on the same disk as the runs."""
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=self.runs) as name:
-            yield Path(name)
+        """Make a temporary directory on the same disk as the runs.
+
+        This process holds a lock on the directory. So another process can tell whether the
+        directory is in use, even after a kill.
+        """
+        with ExitStack() as stack:
+            with self._alone():
+                made = tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.runs)
+                stack.callback(_unlock, _lock(Path(made.name)))
+                stack.enter_context(made)
+            yield Path(made.name)
+
+    def _remove_abandoned(self) -> None:
+        """Remove the temporary directories of processes that were killed."""
+        with self._alone() as alone:
+            found = self.runs.glob(f"{_SCRATCH}*") if alone else ()
+            locks = {path: lock for path in found if (lock := _lock(path)) is not None}
+        for path, lock in locks.items():
+            shutil.rmtree(path, ignore_errors=True)
+            _unlock(lock)
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Keep others from looking at a temporary directory before it is locked.
+
+        Yield False if the file system has no locks.
+        """
+        lock = _lock(self.runs.resolve(), wait=True)
+        try:
+            yield lock is not None
+        finally:
+            _unlock(lock)
 
     def directory(self, run_id: str) -> Path:
         return self.runs / run_id
@@ -109,6 +141,29 @@ class Store:
                 yield path.parent, load_report(path)
             except ReportError:
                 continue
+
+
+def _lock(directory: Path, *, wait: bool = False) -> int | None:
+    """Lock a directory. Return None if another process has the lock, or if nothing can be locked.
+
+    The kernel frees the lock when the process ends.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(directory, flags)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _unlock(lock: int | None) -> None:
+    if lock is not None:
+        os.close(lock)
 
 
 def _refuse_links(*paths: Path) -> None:
