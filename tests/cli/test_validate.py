@@ -95,7 +95,7 @@ REFUSED = {
     ),
     "ends its process": (
         decides("        import os\n        os._exit(0)"),
-        ["guardrail.py:3: the submission's process ended"],
+        ["guardrail.py:3: the submission's process exited with code 0"],
     ),
     "run raises": (
         runs("        env.interact('read email')\n        raise OSError('no')"),
