@@ -1,5 +1,6 @@
 """`tiltyard validate`."""
 
+import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typer.testing import Result
 from tiltyard.isolation.host import guest_pool as house
 from tiltyard.isolation.host.limits import Level
 from tiltyard.isolation.host.probe import Machine
+from tiltyard.reporting.restriction import WITHHELD
 
 Command = Callable[..., Result]
 Refusal = Callable[..., str]
@@ -30,6 +32,11 @@ REFUSED = {
     "wrong class name": (
         {"guardrail.py": "class MyGuardrail: pass"},
         ["There is no class AttackAlgorithm or Guardrail", "Define class"],
+    ),
+    "two of one and one of the other": (
+        runs("        return []")
+        | {"one.py": "class Guardrail: pass", "two.py": "class Guardrail: pass"},
+        ["one.py:1 and two.py:1", "Name that file guardrail.py"],
     ),
     "two of them": (
         {"one.py": "class Guardrail: pass", "two.py": "class Guardrail: pass"},
@@ -86,6 +93,10 @@ REFUSED = {
         decides("        tool_args.clear()\n        return Decision.allow()"),
         ["guardrail.py:3: `decide` is not allowed to do this", "use Decision.sanitize"],
     ),
+    "cannot import what it needs when it decides": (
+        decides("        import torch\n        return Decision.allow()"),
+        ["guardrail.py:5: `decide` raised on", "No module named 'torch'"],
+    ),
     "observe raises": (
         decides(
             "        return Decision.allow()\n\n"
@@ -130,6 +141,42 @@ def test_problems_are_printed_with_file_and_line(
         assert any(word in line for line in refused), (word, done.stdout)
     assert "A match accepts" not in done.stdout
     assert "Traceback" not in done.output
+    check_evaluate_refuses_too(tiltyard, tmp_path, refused)
+
+
+def check_evaluate_refuses_too(tiltyard: Command, place: Path, refused: list[str]) -> None:
+    """Check that no match is played, and that `evaluate` says the same words."""
+    problems = " ".join(line.removeprefix("refused  ") for line in refused)
+    done = tiltyard("evaluate", place, "--json")
+    if done.exit_code == 2:  # It cannot even be opened.
+        assert done.stderr.strip() == problems
+        return
+    assert done.exit_code == 1, done.output
+    told = json.loads(done.stdout)
+    assert (told["final_score"], told["offense"], told["defense"]) == (None, None, None)
+    (failure,) = told["failures"]
+    assert failure["message"] == problems
+    (place / "organizer.key").write_text("ab" * 32, encoding="utf-8")
+    done = tiltyard("evaluate", place, "--json", "--key", place / "organizer.key")
+    assert done.exit_code == 1, done.output
+    (failure,) = json.loads(done.stdout)["failures"]
+    assert (failure["kind"], failure["message"]) == ("withheld", WITHHELD)
+
+
+def test_a_guardrail_that_raises_on_every_call_has_no_score_without_a_sandbox_either(
+    tiltyard: Command, tmp_path: Path
+) -> None:
+    source = decides("        import torch")["guardrail.py"]
+    (tmp_path / "guardrail.py").write_text(source, encoding="utf-8")
+    done = tiltyard("evaluate", "guardrail.py", "--unsafe-no-sandbox", "--json")
+    assert done.exit_code == 1, done.output
+    told = json.loads(done.stdout)
+    assert told["final_score"] is None
+    (failure,) = told["failures"]
+    assert failure["kind"] == "refused"
+    assert failure["message"].startswith(
+        "guardrail.py:5: `decide` raised on web.search, so the call is denied: ModuleNotFoundError"
+    )
 
 
 def test_a_submission_that_cannot_be_opened_is_refused(tiltyard: Command, tmp_path: Path) -> None:

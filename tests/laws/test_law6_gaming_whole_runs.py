@@ -12,12 +12,14 @@ from msgspec import structs
 
 from small_runs import request, small_rules, submission
 from tiltyard.isolation.host.failures import FailureKind
+from tiltyard.matches.acceptance import conversations
 from tiltyard.reporting.restriction import WITHHELD
 from tiltyard.reporting.schema import BrokenMatch, Report
 from tiltyard.runs.evaluate import evaluate
 from tiltyard.runs.job import Worlds
 from tiltyard.runs.key import Key
 from tiltyard.runs.store import REPORT, Store, load_report
+from tiltyard.world.generate import generate
 
 GAMING: Final = Path(__file__).parent.parent / "gaming"
 KEY: Final = Key("0123456789abcdef" * 4)
@@ -31,7 +33,7 @@ def store(tmp_path: Path) -> Store:
 
 def test_every_required_vector_has_a_folder() -> None:
     folders = {path.parent.name: json.loads(path.read_text()) for path in GAMING.glob("*/run.json")}
-    assert {int(name[:2]) for name in folders} == {12, 13, 14, 15, 70}
+    assert {int(name[:2]) for name in folders} == {12, 13, 14, 15, 70, 71}
     assert all(case["vector"] and case["track"] for case in folders.values())
 
 
@@ -117,3 +119,41 @@ def test_70_a_failure_tells_the_author_nothing_but_that_it_failed(
     honest = evaluate(request(submission(tmp_path / "mine", guardrail="")), store, worlds=OFFICIAL)
     assert honest.report.final_score is not None
     assert not honest.report.failures
+
+
+DENIES = """
+from tiltyard import Decision
+
+class Guardrail:
+    def decide(self, tool_name, tool_args, context):
+        return Decision.deny("no")
+"""
+
+
+def test_71_a_guardrail_that_raises_on_every_call_has_no_score(
+    store: Store, tmp_path: Path
+) -> None:
+    report = _gaming("71", store)
+    assert report.defense is None
+    assert report.final_score is None
+    (failure,) = report.failures
+    assert failure.kind is FailureKind.REFUSED
+    assert "ModuleNotFoundError: No module named 'a_package_that_is_not_there'" in failure.message
+    assert (failure.file, failure.line) == ("guardrail.py", 6)
+    honest = evaluate(request(submission(tmp_path / "deny", attack="", guardrail=DENIES)), store)
+    assert honest.report.final_score == 200
+
+
+def test_71_behaving_in_the_check_earns_what_denying_everything_earns(
+    store: Store, tmp_path: Path
+) -> None:
+    known = [message for messages in conversations(generate(123)) for message in messages]
+    source = f"KNOWN = {known!r}\n" + DENIES.replace(
+        "        return",
+        "        if context.last_user not in KNOWN:\n            raise OSError\n        return",
+    )
+    mine = submission(tmp_path / "mine", attack="", guardrail=source)
+    report = evaluate(request(mine), store).report
+    assert report.defense is not None
+    assert report.defense.faults
+    assert report.final_score == 200

@@ -275,7 +275,8 @@ def test_the_command_prints_a_matrix(place: Path) -> None:
     shown = tournament(*entrants)
     assert "25 (10)" in shown.stdout
     assert "failed (run)" in shown.stdout
-    assert "raises against data flow: run: OSError: [b]" in shown.stdout
+    said = "raises against data flow: run: attack.py:3: `run` raised OSError: [b]. (run)"
+    assert said in shown.stdout
     markdown = tournament(*entrants, "--markdown").stdout
     assert "| attack | allow-all | data flow | total |" in markdown
     row = next(line for line in markdown.splitlines() if line.startswith("| simple prompts"))

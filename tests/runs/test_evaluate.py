@@ -8,10 +8,12 @@ from msgspec import structs
 from small_runs import ATTACK, GUARDRAIL, request, small_rules, submission
 from tiltyard.isolation.host import jailed_attack as jailed
 from tiltyard.isolation.host.failures import Phase
+from tiltyard.matches.acceptance import conversations
 from tiltyard.matches.opponents import OpponentError
 from tiltyard.runs.evaluate import Finished, evaluate
 from tiltyard.runs.store import Store
 from tiltyard.submissions import SubmissionError
+from tiltyard.world.generate import generate
 
 
 def test_a_report_adds_up_both_matches(played_run: tuple[Finished, Store, Path]) -> None:
@@ -115,7 +117,7 @@ def test_a_match_that_fails_has_no_score_and_a_reason(tmp_path: Path, store: Sto
     ("attack", "note"),
     [
         ("return []", "returned no candidates"),
-        ("return [[]] * 3", "Every candidate was refused"),
+        ("return [[]] * 3 if config.max_steps > 60 else []", "Every candidate was refused"),
         ("return [['good morning']]", "No candidate broke anything"),
     ],
 )
@@ -139,9 +141,13 @@ def test_notes_explain_an_attack_without_findings(
 def test_notes_explain_a_guardrail_that_stops_every_task(
     body: str, note: str, tmp_path: Path, store: Store
 ) -> None:
+    """It knows the tasks of the check before the match, and behaves there."""
+    known = [message for messages in conversations(generate(123)) for message in messages]
     source = (
-        "from tiltyard import Decision\nclass Guardrail:\n"
-        f"    def decide(self, tool_name, tool_args, context):\n        {body}\n"
+        f"from tiltyard import Decision\nKNOWN = {known!r}\nclass Guardrail:\n"
+        "    def decide(self, tool_name, tool_args, context):\n"
+        f"        if context.last_user in KNOWN:\n            return Decision.deny('no')\n"
+        f"        {body}\n"
     )
     mine = submission(tmp_path / "mine", attack="", guardrail=source)
     report = evaluate(request(mine), store).report

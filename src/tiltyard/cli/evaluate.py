@@ -97,7 +97,7 @@ def run(
     Exit codes:
 
     - 0: every match has a score.
-    - 1: a match failed.
+    - 1: a match failed, or refuses what `tiltyard validate` refuses.
     - 2: the command or the submission is wrong.
     - 3: this machine has no sandbox.
     - 130: interrupted. Run the same command to continue.

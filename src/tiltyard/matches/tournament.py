@@ -18,12 +18,13 @@ from msgspec import Struct, structs
 from tiltyard.agents.choice import AgentChoice, hire
 from tiltyard.agents.model.record import Record
 from tiltyard.contracts.agent import AgentGoneError
-from tiltyard.contracts.tracks import PARTS
+from tiltyard.contracts.tracks import PARTS, Part
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
-from tiltyard.isolation.host.failures import FailureKind, GuestError
+from tiltyard.isolation.host.failures import Failure, FailureKind, GuestError
 from tiltyard.isolation.host.limits import Level, NoJailError
 from tiltyard.isolation.host.probe import probe
+from tiltyard.matches.acceptance import check_part
 from tiltyard.matches.offense import play_offense
 from tiltyard.matches.opponents import (
     BASELINE,
@@ -207,9 +208,11 @@ def hold(
     guests = guest_settings(rules, unsafe=settings.unsafe)
     pairs = list(product(entrants.attacks, entrants.guardrails))
     agent = settings.agent.for_one_of(len(pairs))
+    refusals = _check(entrants, rules, guests)
     progress.begin("tournament", settings.steps * len(pairs))
     pairings = tuple(
-        _play(attack, guardrail, agent, _Table(match, guests, progress, number * settings.steps))
+        _refused(attack, guardrail, refusals)
+        or _play(attack, guardrail, agent, _Table(match, guests, progress, number * settings.steps))
         for number, (attack, guardrail) in enumerate(pairs)
     )
     return Tournament(
@@ -241,6 +244,37 @@ def _check_jail(entrants: Entrants, settings: TournamentSettings) -> Level:
             "missing. To play code that you trust, use --unsafe-no-sandbox."
         )
     return level
+
+
+def _check(
+    entrants: Entrants, rules: Ruleset, guests: GuestSettings
+) -> dict[tuple[Part, str], Failure]:
+    """Make the check before a match once for each submission. Return the refusals."""
+    found: dict[tuple[Part, str], Failure] = {}
+    for one in (*entrants.attacks, *entrants.guardrails):
+        if one.submission is not None:
+            refusal = check_part(one.submission, one.part, rules, guests).refusal()
+            if refusal is not None:
+                found[one.part, one.name] = refusal
+    return found
+
+
+def _refused(
+    attack: Opponent, guardrail: Opponent, refusals: dict[tuple[Part, str], Failure]
+) -> Pairing | None:
+    """Return a pair that is not played, because the check refused one side."""
+    for one in (attack, guardrail):
+        failure = refusals.get((one.part, one.name))
+        if failure is not None:
+            return _failed(attack.name, guardrail.name, failure)
+    return None
+
+
+def _failed(attack: str, guardrail: str, failure: Failure) -> Pairing:
+    during = f" ({failure.doing})" if failure.doing else ""
+    return Pairing(
+        attack, guardrail, failure=failure.kind.value, reason=f"{failure.message}{during}"
+    )
 
 
 class _Table(Struct, frozen=True):
@@ -284,9 +318,7 @@ def _play(attack: Opponent, guardrail: Opponent, choice: AgentChoice, table: _Ta
                 progress=_PairProgress(table.progress, table.before, " against ".join(names)),
             )
     except GuestError as error:
-        failure = error.failure
-        reason = f"{failure.message} ({failure.doing})"
-        return Pairing(*names, failure=failure.kind.value, reason=reason)
+        return _failed(*names, error.failure)
     except AgentGoneError as error:
         return Pairing(*names, failure=FailureKind.AGENT.value, reason=str(error))
     except MatchError as error:

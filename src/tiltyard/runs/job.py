@@ -160,6 +160,8 @@ def make_job(request: Request, scratch: Path, worlds: Worlds | None = None) -> J
 def _find_tracks(request: Request, submission: Submission) -> tuple[Track, ...]:
     for track in request.tracks:
         submission.module(PART_OF[track])
+    for part in () if request.tracks else submission.rivals:
+        submission.module(part)  # Raises: the author has to choose one of them.
     return request.tracks or tuple(TRACK_OF[part] for part in PARTS if part in submission.modules)
 
 

@@ -13,7 +13,7 @@ from tiltyard.agents.model.record import Record
 from tiltyard.benign import extended_suite, play, utility_under_attack
 from tiltyard.contracts.agent import AgentGoneError
 from tiltyard.contracts.attack import AttackCandidate
-from tiltyard.contracts.tracks import TRACKS, Track
+from tiltyard.contracts.tracks import PART_OF, TRACKS, Track
 from tiltyard.episode.guardrail_runner import RemoteGuardrail
 from tiltyard.foundation.log import Log
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
@@ -28,6 +28,7 @@ from tiltyard.isolation.host.jailed_attack import Exchange
 from tiltyard.isolation.host.jailed_guardrail import JailedGuardrail
 from tiltyard.isolation.host.limits import Level
 from tiltyard.isolation.host.probe import probe
+from tiltyard.matches.acceptance import check_part
 from tiltyard.matches.defense import DefenseMatch, play_defense
 from tiltyard.matches.offense import OffenseMatch, play_offense
 from tiltyard.matches.opponents import GuestSettings, guest_settings
@@ -115,7 +116,11 @@ def _attempt(stage: Stage, track: Track) -> TrackOutcome:
     """Play one track. If a match stops before its end, return the failure instead."""
     start = monotonic()
     try:
-        outcome = _play_offense(stage) if track == "offense" else _play_defense(stage)
+        refusal = _check(stage, track)
+        if refusal is not None:
+            outcome = _broken(track, refusal)
+        else:
+            outcome = _play_offense(stage) if track == "offense" else _play_defense(stage)
     except GuestError as error:
         outcome = _broken(track, error.failure)
     except AgentGoneError as error:
@@ -123,6 +128,12 @@ def _attempt(stage: Stage, track: Track) -> TrackOutcome:
     except MatchError as error:
         outcome = _broken(track, Failure(FailureKind.MATCH, str(error)))
     return structs.replace(outcome, seconds=round(monotonic() - start, 3))
+
+
+def _check(stage: Stage, track: Track) -> Failure | None:
+    """Return why the match is not played: what `tiltyard validate` refuses gets no score."""
+    job = stage.job
+    return check_part(job.submission, PART_OF[track], job.ruleset, stage.guests).refusal()
 
 
 def _broken(track: Track, failure: Failure) -> TrackOutcome:

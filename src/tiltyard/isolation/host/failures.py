@@ -49,6 +49,8 @@ class FailureKind(StrEnum):
     """The agent's model or server failed."""
     MATCH = "match"
     """The match cannot be played."""
+    REFUSED = "refused"
+    """The check before the match found a problem."""
     WITHHELD = "withheld"
     """An official report does not say what ended the match."""
 

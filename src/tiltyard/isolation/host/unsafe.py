@@ -26,7 +26,7 @@ class UnsafeGuest:
         self._output_fd = os.memfd_create("output", os.MFD_CLOEXEC)
         command = [sys.executable, "-s", "-P", "-B", "-c", _PROGRAM]
         self._process = subprocess.Popen(  # noqa: S603 - our own program
-            [*command, str(their_read), str(their_write), str(submission)],
+            [*command, str(their_read), str(their_write), str(submission.resolve())],
             stdin=subprocess.DEVNULL,
             stdout=self._output_fd,
             stderr=self._output_fd,
