@@ -225,6 +225,16 @@ def wait_for_logs(place: Path) -> None:
 def check_nothing_is_left(place: Path) -> None:
     """Check that no process works on the run, and that no temporary directory is left."""
     assert not [*place.glob(".tiltyard/runs/.*")]
+    for _ in range(100):
+        if not processes_using(place):
+            return
+        time.sleep(0.1)
+    raise AssertionError(processes_using(place))
+
+
+def processes_using(place: Path) -> list[bytes]:
+    found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):  # The process has ended.
-            assert os.fsencode(place) not in path.read_bytes()
+            found.append(path.read_bytes())
+    return [line for line in found if os.fsencode(place) in line]

@@ -1,6 +1,7 @@
 """How a command ends when something is wrong: one sentence on stderr, and an exit code."""
 
 import errno
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
@@ -9,7 +10,7 @@ import typer
 
 from tiltyard.agents.choice import AgentChoiceError
 from tiltyard.cli.terminal import safe
-from tiltyard.foundation.interrupts import Interrupted, marked_interrupts
+from tiltyard.foundation.interrupts import marked_interrupts
 from tiltyard.isolation.host.limits import JailError, NoJailError
 from tiltyard.matches.opponents import OpponentError
 from tiltyard.matches.tournament import TournamentError
@@ -28,6 +29,7 @@ MATCH_FAILED: Final = 1
 WRONG_USE: Final = 2
 NO_SANDBOX: Final = 3
 INTERRUPTED: Final = 130
+_STDERR: Final = 2
 
 
 def refuse(sentence: str, code: int = WRONG_USE) -> NoReturn:
@@ -54,8 +56,8 @@ def exit_on_error(when_interrupted: str = "interrupted") -> Iterator[None]:
     except _WRONG as error:
         refuse(str(error))
     except OSError as error:
-        if isinstance(error.__context__, Interrupted):
-            # The progress bar could not leave a terminal that is gone.
+        if _terminal_is_gone():
+            # Writing to the terminal can fail before SIGHUP arrives, or while the command ends.
             refuse(when_interrupted, INTERRUPTED)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             refuse("the disk is full; free some space and run the same command to continue")
@@ -78,3 +80,11 @@ _WRONG: Final = (
     SusceptibilityError,
     TournamentError,
 )
+
+
+def _terminal_is_gone() -> bool:
+    try:
+        termios.tcgetattr(_STDERR)
+    except termios.error as error:
+        return bool(error.args[0] == errno.EIO)
+    return False

@@ -89,10 +89,13 @@ class ForkServer:
                     pass_on.append(their_info)
                 watcher = None if "die-with-parent" in without else _watch(lifeline)
                 if watcher is not None:
-                    ours.callback(_abandon, watcher)
+                    ours.callback(_sweep, watcher, self._lifeline)
                 self._group = 0 if watcher is None else watcher.pid
                 process = _spawn(line, self._output, pass_on, self._group, without)
                 ours.callback(_abandon, process)
+                if watcher is not None:
+                    # First of all: once bubblewrap is dead, nothing leads to its child.
+                    ours.callback(_sweep, watcher, self._lifeline)
                 self._group = self._group or process.pid
                 self._processes = [process] if watcher is None else [process, watcher]
             self._inmost = _first_in_namespace(info) if level is Level.A else None
@@ -355,6 +358,13 @@ def _watch(lifeline: int) -> subprocess.Popen[bytes]:
         env={},
         process_group=0,
     )
+
+
+def _sweep(watcher: subprocess.Popen[bytes], lifeline: int) -> None:
+    """Let the watcher kill its group, and wait until it has."""
+    with suppress(OSError):
+        os.write(lifeline, b"\n")
+    watcher.wait()
 
 
 def _bubblewrapped(
