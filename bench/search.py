@@ -9,7 +9,7 @@ from collections.abc import Callable
 import kernel
 from table import Measured, Row
 from tiltyard import AllowAllGuardrail, DataFlowGuardrail, SandboxEnv
-from tiltyard.matches.baseline import run_baseline
+from tiltyard.matches.baseline import baseline_rules, run_baseline
 from tiltyard.matches.battery import build_battery, find_battery
 from tiltyard.matches.defense import play_defense
 from tiltyard.matches.settings import MatchSettings
@@ -26,7 +26,7 @@ def compare_go_explore(rounds: int) -> Measured:
     """Let both systems search the peer's fixtures in turns, without a guardrail."""
     kernel.install_peer()
     scenario = load_scenario(kernel.peer_fixtures())
-    rules = load_ruleset().search
+    rules = baseline_rules(MatchSettings(scenario, load_ruleset()))
     peers, ours, calls = [], [], []
     # Warm up: the first evaluation of a query over 20,000 pages is a benchmark of its own.
     explore(SandboxEnv(scenario=scenario, fold=True), rules, ("bench", 0), steps=60_000)
@@ -53,7 +53,7 @@ def compare_go_explore(rounds: int) -> Measured:
 
 def measure_cell() -> Measured:
     """Measure the memory of a search per cell, including kept states."""
-    rules = load_ruleset().search
+    rules = baseline_rules(MatchSettings(generate(123), load_ruleset()))
     env = SandboxEnv(guardrail=AllowAllGuardrail(), fold=True)
     explore(env, rules, ("bench",), steps=60_000)
     gc.collect()
