@@ -50,7 +50,8 @@ def test_an_official_report_shows_no_texts(tmp_path: Path, store: Store) -> None
     assert shown.defense is not None
     assert shown.offense.found == ()
     assert shown.defense.trials == ()
-    assert shown.offense.findings_by_predicate
+    assert shown.offense.cells_by_predicate
+    assert not shown.offense.findings_by_predicate
 
 
 def test_another_key_is_another_run(tmp_path: Path, store: Store) -> None:

@@ -77,7 +77,7 @@ def make_report() -> MakeReport:
 
 
 def _offense(score: float, raw: float) -> OffensePart:
-    return OffensePart(score, raw, 0, 0, 1, {}, 1, 1, "data flow", 1, {}, 1, 60_000, 0)
+    return OffensePart(score, raw, 0, 0, 1, {}, {}, 1, 1, "data flow", 1, {}, 1, 60_000, 0)
 
 
 def _defense(score: float, breaches: float, failed: float) -> DefensePart:

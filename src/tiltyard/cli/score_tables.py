@@ -61,7 +61,9 @@ def _scores(report: Report, width: int) -> Table:
 def _offense_lines(part: OffensePart) -> Iterator[str]:
     cores, cells = many(part.cores, "core", "cores"), many(part.unique_cells, "cell", "cells")
     yield f"raw {part.raw:g}: {cores}, {cells}, against {safe(part.opponent)}"
-    yield f"findings with repeats: {_counts(part.findings_by_predicate)}"
+    yield f"cells: {_counts(part.cells_by_predicate)}"
+    if part.findings_by_predicate:
+        yield f"findings with repeats: {_counts(part.findings_by_predicate)}"
     yield from map(_model_line, part.models)
 
 

@@ -28,7 +28,7 @@ def offense_sum(part: OffensePart, formula: Formula, official_seeds: int) -> Sum
         f"min(1000, (weights once per core + {per_cell} × cells) / {marks} × 1000)",
         lines,
         ("offense score", f"min(1000, {number(part.raw)} / {marks} × 1000)", number(part.score)),
-        f"{_mean(official_seeds)}{volume}",
+        f"{_mean(official_seeds)}{volume if part.raw_volume else ''}",
     )
 
 

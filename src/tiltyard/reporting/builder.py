@@ -208,6 +208,10 @@ def count_breaches(cells: Iterable[Cell]) -> dict[str, int]:
     )
 
 
+def count_predicates(cells: Iterable[Cell]) -> dict[str, int]:
+    return dict(sorted(Counter(cell.predicate.value for cell in set(cells)).items()))
+
+
 def count_operations(trials: Iterable[Trial]) -> dict[str, int]:
     """Count the false positives of each operation, including operations without any."""
     failed = Counter({trial.task.operation: 0 for trial in trials})

@@ -44,6 +44,7 @@ def build_offense_part(
         raw_volume=_mean(match.score.raw_volume for match in matches),
         findings=sum(count for verdict in verdicts for _, count in verdict.weights),
         findings_by_predicate=_add_up(dict(verdict.weights) for verdict in verdicts),
+        cells_by_predicate=_add_up(builder.count_predicates(verdict.cells) for verdict in verdicts),
         cores=_mean(match.score.cores for match in matches),
         unique_cells=_mean(match.score.cells for match in matches),
         opponent=opponent,

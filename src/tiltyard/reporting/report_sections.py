@@ -41,22 +41,29 @@ def offense_section(part: OffensePart, *, restricted: bool) -> Section:
     blocks: list[Block] = [
         Facts(
             (
-                Fact("Findings", f"{part.findings}, including repeated ones"),
+                *(() if restricted else _volume(part)),
                 Fact("Distinct", distinct),
-                Fact("Candidates", f"the attack returned {part.candidates}{_refused(part)}"),
-                Fact("Steps", _of_budget(part.steps, part.budget)),
                 *_repeats(part.inconsistent, "repeated runs returned something else"),
                 *_unverified(part),
             )
         ),
         *(Facts(tuple(_model(use))) for use in part.models),
     ]
-    if part.findings_by_predicate:
-        counts = _by_predicate(part.findings_by_predicate)
-        blocks.append(charts.bars("Findings by predicate", counts, "findings"))
-    blocks.extend(_found(Findings(part.found), part.findings, restricted=restricted))
+    if part.cells_by_predicate:
+        counts = _by_predicate(part.cells_by_predicate)
+        blocks.append(charts.bars("Cells by predicate", counts, "cells"))
+    blocks.extend(_found(Findings(part.found), part.unique_cells, restricted=restricted))
     lead = f"The submitted attack plays against the guardrail “{part.opponent}”."
     return Section("offense", "Offense", tuple(blocks), lead)
+
+
+def _volume(part: OffensePart) -> tuple[Fact, ...]:
+    """Return what the attack itself decides; a restricted report does not say it."""
+    return (
+        Fact("Findings", f"{part.findings}, including repeated ones"),
+        Fact("Candidates", f"the attack returned {part.candidates}{_refused(part)}"),
+        Fact("Steps", _of_budget(part.steps, part.budget)),
+    )
 
 
 def _refused(part: OffensePart) -> str:

@@ -31,11 +31,15 @@ def restricted(report: Report) -> Report:
 def _restrict_offense(part: OffensePart | None) -> OffensePart | None:
     if part is None:
         return None
-    # The attack chooses how many steps it spends and how many candidates it returns, so these
-    # numbers could carry a message about the hidden world.
+    # The attack chooses how many steps it spends, how many candidates it returns and how often it
+    # repeats a finding, so these numbers could carry a message about the hidden world.
     return structs.replace(
         part,
         found=(),
+        findings=0,
+        findings_by_predicate={},
+        raw_volume=0,
+        score_volume=0,
         refused={},
         candidates=0,
         steps=0,

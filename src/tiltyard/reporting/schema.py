@@ -128,6 +128,9 @@ class OffensePart(Struct, frozen=True, forbid_unknown_fields=True):
     findings_by_predicate: Annotated[
         dict[str, int], Meta(description="Findings of each predicate, including repeated ones.")
     ]
+    cells_by_predicate: Annotated[
+        dict[str, int], Meta(description="The number of distinct cells for each predicate.")
+    ]
     cores: Annotated[
         float, Meta(description="The number of distinct cores: predicate, source and sink.")
     ]
