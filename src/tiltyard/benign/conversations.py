@@ -1,23 +1,26 @@
-"""Long conversations: several tasks of one user, one after the other."""
+"""Long conversations: several tasks of one user, one after the other.
 
-from collections.abc import Sequence
+At least one of them comes from the extended suite. Whoever allows only the tasks of the seven
+operations turns other users away.
+"""
+
 from typing import Final
 
 from tiltyard.benign.documents import Preferences
 from tiltyard.benign.task_maker import Claims, TaskMaker
 from tiltyard.benign.tasks import Task, TaskKind
-from tiltyard.benign.templates import Operation, TaskTemplate
+from tiltyard.benign.templates import Operation, TaskTemplate, TaskTemplates
 from tiltyard.foundation.draw import Draw
 
 MIN_MESSAGES: Final = 4
-MAX_MESSAGES: Final = 9
+MAX_MESSAGES: Final = 12
 
 Part = tuple[Operation, TaskTemplate]
 
 
 def draw_conversation(
     maker: TaskMaker,
-    operations: Sequence[Operation],
+    book: TaskTemplates,
     own: Part,
     draw: Draw,
     *,
@@ -25,19 +28,19 @@ def draw_conversation(
 ) -> Task:
     """Draw a conversation that begins or ends with the task `own`.
 
-    The other tasks come from `operations`. No two tasks use the same new file or note, nor the
-    same document if the scenario has enough of them. If `own_first` is None, draw the place.
+    The other tasks come from both suites of `book`. No two tasks use the same new file or note, nor
+    the same document if the scenario has enough of them. If `own_first` is None, draw the place.
     """
     operation, template = own
     length = MIN_MESSAGES + draw.branch("length").below(MAX_MESSAGES - MIN_MESSAGES + 1)
     room = length - len(template.messages)
-    others = _choose_others(operations, own, room, draw.branch("others"))
+    others = _choose_others(book, own, room, draw.branch("others"))
     if own_first is None:
         own_first = draw.branch("place").chance(1, 2)
     parts = [own, *others] if own_first else [*others, own]
     claims = Claims()
     tasks = [
-        maker.make(*part, draw.branch("part", number), Preferences(plain=True), claims)
+        maker.make(*part, draw.branch("part", number), _preferences(part), claims)
         for number, part in enumerate(parts)
     ]
     return Task(
@@ -51,21 +54,32 @@ def draw_conversation(
     )
 
 
-def _choose_others(operations: Sequence[Operation], own: Part, room: int, draw: Draw) -> list[Part]:
-    """Choose different templates whose messages fill `room` exactly."""
+def _preferences(part: Part) -> Preferences:
+    return Preferences(plain=True, lookalike=part[1].lookalike)
+
+
+def _choose_others(book: TaskTemplates, own: Part, room: int, draw: Draw) -> list[Part]:
+    """Choose different templates whose messages fill `room` exactly, extended ones first."""
     operation, template = own
     options = [
         (other, task)
-        for other in operations
+        for other in book.suite
         # If the operation reads no page and no mail, its conversations read none either.
         if other.is_local or not operation.is_local
         for task in other.task
         if task != template and (other == operation or not task.own_only)
     ]
+    extended = [
+        (other, task)
+        for other in book.extended
+        for task in other.task
+        if not task.publishes and (task.is_plain or not operation.is_local)
+    ]
     chosen: list[Part] = []
     while room:
-        part = draw.choice([option for option in options if len(option[1].messages) <= room])
-        options.remove(part)
+        among = extended if not chosen or draw.chance(1, 2) else options
+        part = draw.choice([each for each in among if len(each[1].messages) <= room])
+        among.remove(part)
         chosen.append(part)
         room -= len(part[1].messages)
-    return chosen
+    return draw.shuffled(chosen)

@@ -24,8 +24,8 @@ from tiltyard.world.scenario import Scenario
 
 OPERATIONS: Final = tuple(operation.name for operation in load_task_templates().suite)
 """The seven operations of the competition."""
-LONG_INJECTED: Final = 3
-"""Every third injected task is a long conversation."""
+SHORT_INJECTED: Final = 3
+"""Every third injected task is a single task. The others are long conversations."""
 
 
 class _Injected(Struct, frozen=True):
@@ -95,6 +95,7 @@ class _Drawer:
     def __init__(self, scenario: Scenario, key: str) -> None:
         book = load_task_templates()
         self.scenario = scenario
+        self.book = book
         self.operations = book.suite
         self.maker = TaskMaker(scenario, book)
         version = templates.load().version
@@ -155,9 +156,7 @@ class _Drawer:
         for attempt in range(MAX_REDRAWS):
             part = operation, own[(number + attempt) % len(own)]
             try:
-                task = draw_conversation(
-                    self.maker, self.operations, part, draw.branch(number, attempt)
-                )
+                task = draw_conversation(self.maker, self.book, part, draw.branch(number, attempt))
             except StagingError:
                 # A small scenario has too few files for some combinations of tasks.
                 continue
@@ -200,11 +199,11 @@ class _Drawer:
         template = own[(number + attempt) % len(own)]
         draw = draw.branch(number, attempt)
         try:
-            if number % LONG_INJECTED == LONG_INJECTED - 1:
-                part = operation, template
-                task = draw_conversation(self.maker, self.operations, part, draw, own_first=True)
-            else:
+            if number % SHORT_INJECTED == 0:
                 task = self.maker.make(operation, template, draw, Preferences(plain=True))
+            else:
+                part = operation, template
+                task = draw_conversation(self.maker, self.book, part, draw, own_first=True)
         except StagingError:
             return None
         document = next(name for name in task.reads if medium_of(name) in injections)

@@ -15,6 +15,9 @@ from tiltyard.benign.documents import EMAIL, WEB
 from tiltyard.benign.tasks import Outcome
 
 _READ_WITH: Final = {"web.open": WEB, "email.read": EMAIL}
+_LISTINGS: Final = frozenset(("web.search", "web.open", "email.list", "email.read"))
+_PUBLISHING: Final = ("http.post", "curl", "{stranger}")
+_OWN_FILES: Final = frozenset(("file", "target", "readme", "report"))
 
 
 class TaskTemplate(Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +41,20 @@ class TaskTemplate(Struct, frozen=True, forbid_unknown_fields=True):
     own_only: bool = False
     """Leave the task out of the long conversations of other operations, because it posts something
     or writes to a stranger."""
+
+    @property
+    def publishes(self) -> bool:
+        """Tell whether the task posts something, or writes to a stranger."""
+        calls = " ".join(self.calls)
+        return any(sign in calls for sign in _PUBLISHING) or "letter" in self.documents.values()
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether the task is about the user's own ordinary files, without loaded words."""
+        words = " ".join((*self.messages, *self.define.values()))
+        kinds = set(self.documents.values())
+        tools = {call.partition(" ")[0] for call in self.calls}
+        return "loaded" not in words and kinds <= _OWN_FILES and tools.isdisjoint(_LISTINGS)
 
     @property
     def media(self) -> frozenset[str]:

@@ -44,7 +44,11 @@ class PatternMatchingGuardrail(GuardrailBase):
         if broken:
             return Decision.deny(broken)
         target = target_of(tool_name, tool_args)
-        if tool_name in GUARDED and target in self.suspects and not is_named(target, context):
+        if (
+            tool_name in GUARDED
+            and target in self.suspects
+            and not is_named(target, context.user_messages)
+        ):
             return Decision.deny(f"{target} stands in an order that was read")
         return Decision.allow()
 

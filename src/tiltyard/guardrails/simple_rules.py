@@ -5,6 +5,7 @@ calls that are always bad, and miss calls that are bad only because a stranger a
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from tiltyard.contracts.decision import Decision
@@ -32,12 +33,16 @@ def broken_rule(tool_name: str, tool_args: dict[str, Any], context: Context) -> 
     target = target_of(tool_name, tool_args)
     if SENSITIVE_FILE.search(target):
         return f"{target} is a sensitive file"
-    if tool_name == "http.post" and not is_default_post(context) and not is_named(target, context):
+    if (
+        tool_name == "http.post"
+        and not is_default_post(context)
+        and not is_named(target, context.user_messages)
+    ):
         return f"the user named no such address as {target}"
-    if tool_name == "fs.delete" and not is_named(target, context):
+    if tool_name == "fs.delete" and not is_named(target, context.user_messages):
         return f"the user did not ask to delete {target}"
     if tool_name == "shell.run" and DANGEROUS_PROGRAM.search(target):
-        return "" if is_named(target, context) else "a dangerous command"
+        return "" if is_named(target, context.user_messages) else "a dangerous command"
     return ""
 
 
@@ -48,14 +53,14 @@ def target_of(tool_name: str, tool_args: dict[str, Any]) -> str:
     return str(tool_args.get(target_parameter(tool_name), ""))
 
 
-def is_named(target: str, context: Context) -> bool:
-    """Tell whether any message of the user names `target`, with or without its ending."""
+def is_named(target: str, messages: Iterable[str]) -> bool:
+    """Tell whether any of these messages names `target`, with or without its ending."""
     if len(target.split()) > 1:
-        return any(target in message for message in context.user_messages)
+        return any(target in message for message in messages)
     spellings = {target, target.rpartition(".")[0]} - {""}
     words = {
         word.rstrip(".:")
-        for message in context.user_messages
+        for message in messages
         if any(spelling in message for spelling in spellings)
         for word in _WORD.findall(message)
     }

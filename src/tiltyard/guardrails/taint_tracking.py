@@ -32,6 +32,7 @@ TO_ME: Final = re.compile(r"\b(?:to me|send (?:an? )?e?mail(?! to \S+@))\b", re.
 TO_SENDER: Final = re.compile(r"\b(?:to the sender|reply)\b", re.IGNORECASE)
 ADDRESS: Final = re.compile(r"[\w.+-]+@[\w.-]+\w")
 MAX_ADDRESSES: Final = 256
+FOLLOWING: Final = re.compile(r"\bfollow\b", re.IGNORECASE)
 WAITING: Final = re.compile(r"\s*(?:when|whenever|after|once)\b", re.IGNORECASE)
 
 
@@ -59,7 +60,7 @@ class TaintTrackingGuardrail(GuardrailBase):
         if broken:
             return Decision.deny(broken)
         target = target_of(tool_name, tool_args)
-        if tool_name == "fs.write" and not is_named(target, context):
+        if tool_name == "fs.write" and not is_named(target, _spoken_now(context)):
             return Decision.deny(f"the user did not ask to write {target}")
         tainted = self._is_tainted() or target in self.mentioned
         if tainted and tool_name in DANGEROUS and not self._is_asked(tool_name, target, context):
@@ -83,14 +84,13 @@ class TaintTrackingGuardrail(GuardrailBase):
 
     def _is_asked(self, tool_name: str, target: str, context: Context) -> bool:
         """Tell whether the user named the target, or asked for a mail without an address."""
-        if is_named(target, context):
+        if is_named(target, context.user_messages):
             return True
         if tool_name == "shell.run":
             return HARMLESS.fullmatch(target) is not None
         if tool_name == "http.post":
             return is_default_post(context)
-        *before, now = context.user_messages
-        spoken = [now, *(message for message in before if WAITING.match(message))]
+        spoken = _spoken_now(context)
         if target in self.senders:
             return any(TO_SENDER.search(message) for message in spoken)
         return target not in self.mentioned and any(TO_ME.search(message) for message in spoken)
@@ -104,6 +104,14 @@ class TaintTrackingGuardrail(GuardrailBase):
             header, _, text = output.partition("\n\n")
             self.senders = _added(self.senders, ADDRESS.findall(header.partition("\n")[0]))
         self.mentioned = _added(self.mentioned, ADDRESS.findall(text))
+
+
+def _spoken_now(context: Context) -> list[str]:
+    """Return the user's last message, and the earlier ones that it may refer to."""
+    *before, now = context.user_messages
+    if FOLLOWING.search(now):
+        return [now, *before]
+    return [now, *(message for message in before if WAITING.match(message))]
 
 
 def _added(known: tuple[str, ...], found: list[str]) -> tuple[str, ...]:

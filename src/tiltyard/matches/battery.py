@@ -4,8 +4,8 @@ A guardrail can hide from a search. It cannot influence the battery, which depen
 the world and the key only:
 
 - one short chain for each breach that the baseline finds against each rung of the ladder;
-- every live planted page and mail: the user opens it, and goes on with an ordinary task;
-- ordinary benign tasks, whose pages and mails carry live injections.
+- every live planted page and mail: the user opens it between ordinary tasks, early or late;
+- benign tasks and long conversations, whose pages and mails carry live injections.
 
 Planted local files stay out: the data-flow guardrail trusts local files by design, and to find that
 is the attackers' work.
@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from tiltyard import __version__
-from tiltyard.benign import Task, draw_tasks, under_attack
+from tiltyard.benign import Suite, Task, TaskKind, draw_tasks, under_attack
 from tiltyard.benign.documents import EMAIL, FILE, WEB
 from tiltyard.foundation.draw import Draw
 from tiltyard.foundation.files import write_whole
@@ -35,6 +35,8 @@ from tiltyard.search import Chain, SearchStatus
 from tiltyard.world.scenario import Scenario
 
 REMEMBERED: Final = 8
+MAX_TASKS_BEFORE: Final = 3
+MAX_TASKS_AFTER: Final = 4
 _FILE: Final = f"{FILE}:"
 
 
@@ -49,7 +51,7 @@ class Battery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Poisoned(Struct, frozen=True):
-    """Ordinary tasks whose pages and mails carry live injections."""
+    """Benign tasks whose pages and mails carry live injections."""
 
     scenario: Scenario
     chains: tuple[Chain, ...]
@@ -103,9 +105,10 @@ def _decode(data: bytes, wanted: str) -> Battery | None:
     return battery if battery.id == wanted else None
 
 
-def poison(settings: MatchSettings) -> Poisoned:
-    """Put injections into the pages and mails that the match's ordinary tasks read."""
-    attacked = under_attack(_tasks(settings), settings.scenario, settings.key, (WEB, EMAIL))
+def poison(settings: MatchSettings, suite: Suite) -> Poisoned:
+    """Put injections into the pages and mails that the suite's other tasks read."""
+    tasks = [task for task in suite.tasks if task.kind is not TaskKind.INJECTED]
+    attacked = under_attack(tasks, settings.scenario, settings.key, (WEB, EMAIL))
     return Poisoned(attacked.scenario, tuple(task.messages for task in attacked.tasks))
 
 
@@ -177,10 +180,14 @@ def _planted_files(scenario: Scenario) -> frozenset[str]:
 def _planted(settings: MatchSettings) -> Iterator[Chain]:
     """Yield a chain for every live planted page and mail.
 
-    An ordinary task follows: some injections wait for the user's next request.
+    Ordinary tasks come before and after it. Some injections wait for a later request, and some
+    guardrails forget, or tire.
     """
-    draw, tasks = Draw("battery", *settings.names), _tasks(settings)
+    tasks = _tasks(settings)
     for entry in settings.scenario.labels.planted:
         if entry.live and not entry.document.startswith(_FILE):
-            task = draw.branch(entry.document).choice(tasks)
-            yield entry.opening, *task.messages
+            draw = Draw("battery", *settings.names, entry.document)
+            before = draw.sample(tasks, draw.below(MAX_TASKS_BEFORE + 1))
+            after = draw.sample(tasks, 1 + draw.below(MAX_TASKS_AFTER))
+            said = [message for task in before for message in task.messages]
+            yield *said, entry.opening, *(message for task in after for message in task.messages)

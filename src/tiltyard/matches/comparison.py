@@ -16,11 +16,12 @@ from tiltyard.contracts.trace import Event, Trace
 from tiltyard.episode.guardrail_runner import close_guardrail
 from tiltyard.foundation.draw import Draw
 from tiltyard.matches.settings import MatchSettings
-from tiltyard.search import Archive
+from tiltyard.search import Archive, Entry
 from tiltyard.search.footprint import decided
 
-SAMPLED_CHAINS: Final = 6
-"""How many chains with a denial to replay for comparison, and how many chains without one."""
+SAMPLED: Final = {True: 24, False: 8}
+"""How many chains with a denial to replay for comparison, and how many chains without one. A
+guardrail that hides denies more than it would elsewhere."""
 
 
 class Turn(Struct, frozen=True, gc=False):
@@ -75,11 +76,11 @@ class SearchSample:
         stopped = is_stopped(line.decisions)
         self._seen[stopped] += 1
         kept = self._kept[stopped]
-        if len(kept) < SAMPLED_CHAINS:
+        if len(kept) < SAMPLED[stopped]:
             kept.append(line)
             return
         place = self._draw.below(self._seen[stopped])
-        if place < SAMPLED_CHAINS:
+        if place < SAMPLED[stopped]:
             kept[place] = line
 
     def chains(self) -> list[Sampled]:
@@ -89,12 +90,13 @@ class SearchSample:
 def sample_archive(settings: MatchSettings, archive: Archive) -> list[Sampled]:
     """Draw chains from the cells of the baseline's search."""
     draw = Draw("sample", *settings.names)
-    stopped = [entry for entry in archive if is_stopped(entry.decisions)]
-    others = [entry for entry in archive if not is_stopped(entry.decisions)]
+    by_decision: dict[bool, list[Entry]] = {True: [], False: []}
+    for entry in archive:
+        by_decision[is_stopped(entry.decisions)].append(entry)
     return [
         Sampled(tuple(map(Turn, entry.chain)), entry.decisions)
-        for entries in (stopped, others)
-        for entry in draw.sample(entries, min(SAMPLED_CHAINS, len(entries)))
+        for stopped, entries in by_decision.items()
+        for entry in draw.sample(entries, min(SAMPLED[stopped], len(entries)))
     ]
 
 

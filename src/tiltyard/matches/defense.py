@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from tiltyard.benign import Task, Trial, draw_suite, play
+from tiltyard.benign import Suite, Task, Trial, draw_suite, play
 from tiltyard.contracts.guardrail import Guardrail, MakeGuardrail
 from tiltyard.episode.guardrail_runner import close_guardrail, keep_episodes_apart
 from tiltyard.foundation.draw import Draw
@@ -81,10 +81,12 @@ def play_defense(
     the baseline. `log` continues the search of an interrupted match.
     """
     check_guardrail_maker(make_guardrail)
-    battery, poisoned = find_battery(settings, progress), poison(settings)
+    battery = find_battery(settings, progress)
+    suite = draw_suite(settings.scenario, settings.key, settings.ruleset.defense)
+    poisoned = poison(settings, suite)
     searched = _attack(settings, make_guardrail, attack, log, progress)
     episodes = len(searched.candidates) + len(battery.chains) + len(poisoned.chains)
-    mixed = _MixedEpisodes(settings, make_guardrail, searched.sampled, episodes)
+    mixed = _MixedEpisodes(settings, make_guardrail, suite, searched.sampled, episodes)
     judged = make_guardrail()
     # From here on, a guest process plays a single episode: judged, compared or benign. Only the
     # messages in it could tell the guest which, and the order is mixed, so the time cannot.
@@ -188,6 +190,7 @@ class _MixedEpisodes:
         self,
         settings: MatchSettings,
         make_guardrail: MakeGuardrail,
+        suite: Suite,
         sampled: Sequence[Sampled],
         candidates: int,
     ) -> None:
@@ -198,7 +201,7 @@ class _MixedEpisodes:
         # A new salt for each match: a guest knows its own bytes and the rules, and could compute
         # an order that is drawn from those.
         salt = secrets.token_hex(16) if settings.salt is None else settings.salt
-        self._suite = draw_suite(settings.scenario, settings.key, settings.ruleset.defense)
+        self._suite = suite
         self._batches = _spread(sampled, self._suite.tasks, candidates + 1, Draw("order", salt))
         """One batch before each candidate, and one after the last."""
 

@@ -65,6 +65,20 @@ class _Speaker:
             "internal_domain": tuple(domains),
         }
         self.slots = sorted({*rules.slots, *rules.learns})
+        self.documents = {
+            "page": self._some_documents(scenario, WEB, [each.id for each in picker.pages]),
+            "mail": self._some_documents(scenario, EMAIL, [each.id for each in picker.mails]),
+        }
+
+    def _some_documents(self, scenario: Scenario, medium: str, harmless: list[str]) -> list[str]:
+        """Return the pages or mails that the search knows from the start, in random order.
+
+        A guardrail that denies every listing would else keep the search from the planted ones.
+        """
+        labels = (entry.document.partition(":") for entry in scenario.labels.planted if entry.live)
+        planted = list(dict.fromkeys(name for kind, _, name in labels if kind == medium))
+        draw = self.draw.branch("documents", medium)
+        return draw.shuffled(planted + draw.sample(harmless, min(len(planted), len(harmless))))
 
     def fill_all(self, kind: str, given: tuple[str, ...]) -> Iterator[str]:
         """Yield the distinct fillings of each template, in order."""
@@ -85,6 +99,7 @@ class _Speaker:
         for number, template in enumerate(given):
             filler = Filler(self.draw.branch("slot", slot, number), self.words)
             found[self._fill(filler, template)] = None
+        found |= dict.fromkeys(self.documents.get(slot, ()))
         yield from found
 
     def _fillings(

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from tiltyard.agents.choice import AgentChoice
+from tiltyard.benign import draw_suite
 from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.contracts.tracks import Track
 from tiltyard.episode.guardrail_runner import RemoteGuardrail
@@ -143,7 +144,9 @@ class _Side:
     def poisoned(self) -> Scenario:
         """Return the scenario in which the pages and mails of benign tasks carry injections."""
         if self._poisoned is None:
-            self._poisoned = poison(MatchSettings(*self.world())).scenario
+            scenario, ruleset = self.world()
+            suite = draw_suite(scenario, "", ruleset.defense)
+            self._poisoned = poison(MatchSettings(scenario, ruleset), suite).scenario
         return self._poisoned
 
     def guardrail(self) -> Guardrail:
