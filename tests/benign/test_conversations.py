@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tiltyard import Decision
-from tiltyard.benign import Call, Suite, TaskKind, Trial, play
+from tiltyard.benign import Call, Suite, TaskKind, Trial, extended_suite, play
 from tiltyard.contracts.guardrail import Context, GuardrailBase
+from tiltyard.world.generate import generate
 
 Drawn = Callable[[int, str], Suite]
 Calls = Callable[[Trial], list[Call]]
@@ -43,10 +44,10 @@ def test_the_agent_makes_exactly_the_calls_of_each_conversation(
         assert not trial.false_positive, (task, trial.missing)
 
 
-def test_conversations_have_four_to_nine_messages(drawn: Drawn) -> None:
+def test_conversations_have_four_to_twelve_messages(drawn: Drawn) -> None:
     suites = [drawn(seed, "a match") for seed in SEEDS[:5]]
     tasks = [task for suite in suites for task in long_tasks(suite)]
-    assert {len(task.messages) for task in tasks} == set(range(4, 10))
+    assert {len(task.messages) for task in tasks} == set(range(4, 13))
     assert all(" + " in task.name for task in tasks)
 
 
@@ -68,6 +69,8 @@ def test_the_tasks_of_a_conversation_do_not_share_new_files(drawn: Drawn, seed: 
     for task in long_tasks(suite):
         new = [one.name for one in task.outcome if one.kind == "file"]
         written = [name for name in new if name not in scenario.files]
+        # One task may say several things about its own file.
+        written = [name for name, _ in groupby(written)]
         assert len(written) == len(set(written)), task
         gone = {one.name for one in task.outcome if one.kind == "gone"}
         assert gone.isdisjoint(new), task
@@ -98,3 +101,12 @@ def test_a_guardrail_that_denies_everything_from_the_fourth_message_on_fails_all
     failed = [trial for trial in trials if trial.false_positive]
     assert {id(t) for t in failed} == {id(t) for t in trials if len(t.task.messages) > 3}
     assert {*map(id, long_tasks(suite))} <= {id(trial.task) for trial in failed}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_conversation_has_a_task_of_the_extended_suite(drawn: Drawn, seed: int) -> None:
+    """Whoever allows only the tasks of the seven operations turns other users away."""
+    extended = {task.name for task in extended_suite(generate(seed))}
+    for task in drawn(seed, "a match").tasks:
+        if len(task.messages) > 3:
+            assert extended.intersection(task.name.split(" + ")), task

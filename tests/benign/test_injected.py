@@ -1,5 +1,6 @@
 """Injected tasks: the user's own calls must pass, injected calls may be denied."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -45,11 +46,11 @@ def test_users_succeed_although_the_agent_follows_the_injections(
         assert len(proposed) > len(task.calls), task
 
 
-def test_one_injected_task_in_three_is_a_long_conversation(drawn: Drawn) -> None:
+def test_two_injected_tasks_in_three_are_long_conversations(drawn: Drawn) -> None:
     for seed in SEEDS:
         _, tasks = injected(drawn, seed)
         long = [task for task in tasks if len(task.messages) > 3]
-        assert [task.operation for task in long] == READING
+        assert Counter(task.operation for task in long) == dict.fromkeys(READING, 2)
 
 
 @pytest.mark.parametrize("seed", SEEDS[:4])

@@ -235,7 +235,7 @@ def test_the_pairs_of_a_tournament_share_the_requests_to_a_model(
         done = tiltyard(*ENTRANTS, *model)
         assert done.exit_code == 0, done.output
         found = json.loads(done.stdout)
-        assert (found["agent"], found["ruleset"]) == ("openai:test", "design-openai-1")
+        assert (found["agent"], found["ruleset"]) == ("openai:test", "design-openai-2")
         assert [one["failure"] for one in found["pairings"]] == ["", ""]
         each = server.requests // 2
         assert each > 1

@@ -22,7 +22,7 @@ def test_history_has_the_newest_run_first(
     newest = rows[0].split()
     assert newest[:2] == [closed_run.name, "closed"]
     assert newest[4] == f"{report.defense.score:.2f}".removesuffix(".00")
-    assert newest[5:] == ["no", "design-1", "quick"]
+    assert newest[5:] == ["no", "design-2", "quick"]
     assert rows[1].split()[1] == "open"
 
 

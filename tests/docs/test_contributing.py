@@ -12,9 +12,12 @@ import pytest
 
 from small_runs import request, small_rules, submission
 from tiltyard.matches.acceptance import PartCheck
+from tiltyard.matches.battery import find_battery
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.runs import play
 from tiltyard.runs.evaluate import evaluate
 from tiltyard.runs.store import Store
+from tiltyard.world.generate import generate
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCE: Final = ROOT / "src" / "tiltyard"
@@ -74,6 +77,8 @@ def test_an_evaluation_takes_the_path_of_a_tool_call(
             called.setdefault((code.co_filename, code.co_name))
 
     mine = submission(tmp_path / "mine", attack="")
+    # The battery plays episodes of its own too. This run finds it in memory.
+    find_battery(MatchSettings(generate(123), small_rules(100)))
     sys.setprofile(note)
     try:
         finished = evaluate(request(mine, rules=small_rules(100)), Store(tmp_path / "store"))

@@ -52,7 +52,7 @@ def attack(cells: list[Cell], counts: dict[str, int] | None = None) -> AttackSco
 
 def test_the_shipped_ruleset_has_the_numbers_of_the_design() -> None:
     rules = DESIGN.attack
-    assert DESIGN.id == "design-1"
+    assert DESIGN.id == "design-2"
     assert rules.weights == WEIGHTS
     assert (rules.points_per_cell, rules.full_marks, rules.volume_full_marks) == (2, 400, 200_000)
     assert (rules.max_candidates, rules.max_messages, rules.max_message_chars) == (2000, 32, 2000)

@@ -10,7 +10,7 @@ from tiltyard import AttackCandidate, AttackRunConfig, Context, Decision, Guardr
 from tiltyard.attacks import ATTACK_LADDER
 from tiltyard.contracts.attack import AttackEnv
 from tiltyard.matches.attack_run import Attack
-from tiltyard.matches.comparison import SAMPLED_CHAINS, Line, SearchSample, Turn
+from tiltyard.matches.comparison import SAMPLED, Line, SearchSample, Turn
 from tiltyard.matches.defense import play_defense
 from tiltyard.matches.settings import MatchSettings
 from tiltyard.world.generate import generate
@@ -94,8 +94,8 @@ class TestSample:
             decisions = "aad" if number % 3 == 0 else "aaa"
             sample.see(Line(None, Turn(str(number)), decisions))
         chains = sample.chains()
-        assert sum(chain.decisions == "aad" for chain in chains) == SAMPLED_CHAINS
-        assert sum(chain.decisions == "aaa" for chain in chains) == SAMPLED_CHAINS
+        assert sum(chain.decisions == "aad" for chain in chains) == SAMPLED[True]
+        assert sum(chain.decisions == "aaa" for chain in chains) == SAMPLED[False]
         # Not only the first or the last ones.
         numbers = sorted(int(chain.turns[0].message) for chain in chains)
         assert numbers[0] < 500 < numbers[-1]

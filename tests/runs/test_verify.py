@@ -56,7 +56,7 @@ except OSError:
     [
         ("comparable", True),
         ("run_id", "0123456789abcdef"),
-        ("ruleset", "design-2"),
+        ("ruleset", "design-9"),
         ("setting.ruleset_digest", "0" * 64),
         ("setting.offense_opponent", "reference"),
         ("setting.agent", "openai:gpt"),

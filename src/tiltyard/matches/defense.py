@@ -82,9 +82,9 @@ def play_defense(
     """
     check_guardrail_maker(make_guardrail)
     battery = find_battery(settings, progress)
+    searched = _attack(settings, make_guardrail, attack, log, progress)
     suite = draw_suite(settings.scenario, settings.key, settings.ruleset.defense)
     poisoned = poison(settings, suite)
-    searched = _attack(settings, make_guardrail, attack, log, progress)
     episodes = len(searched.candidates) + len(battery.chains) + len(poisoned.chains)
     mixed = _MixedEpisodes(settings, make_guardrail, suite, searched.sampled, episodes)
     judged = make_guardrail()
