@@ -7,12 +7,12 @@ import pytest
 
 from tiltyard import Context, Decision, GuardrailBase, Judge, Result
 from tiltyard.agents.deterministic import DeterministicAgent
-from tiltyard.judge.seeing_through import plain_text
+from tiltyard.judge.seeing_through import PlainView, plain_text
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.text import Encoding, Origin, SourceKind, by_user, encode, join, written_by
 
 House = Callable[..., Scenario]
-SECRET = frozenset(("secret.txt",))
+SECRET = PlainView(frozenset(("secret.txt",)))
 FILE = Origin(SourceKind.FILE, "secret.txt", protected=True)
 REVERSIBLE = (
     *(Encoding.BASE64, Encoding.HEX, Encoding.URL, Encoding.REVERSE),
@@ -25,7 +25,7 @@ REVERSIBLE = (
 def test_plain_text_undoes_every_encoding(inner: Encoding, outer: Encoding) -> None:
     coded = encode(encode(written_by(FILE, "a plain text"), inner), outer)
     assert plain_text(coded, SECRET).string == "a plain text"
-    assert plain_text(coded, frozenset(("other.txt",))) is coded
+    assert plain_text(coded, PlainView(frozenset(("other.txt",)))) is coded
 
 
 @pytest.mark.parametrize("encoding", REVERSIBLE)

@@ -6,7 +6,7 @@ result, and builds simpler lines from the words as they are written.
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from tiltyard.contracts.trace import Event
 from tiltyard.world.results import OpenedFile, ParsedCommand, ParsedPipeline, ParsedWord, Use
@@ -16,6 +16,7 @@ _NOTHING: Final = "date"
 """A command that opens no file."""
 _ESCAPED_IN_QUOTES: Final = '"\\$`\n'
 _UNSAFE: Final = re.compile(r"[^\w./-]", re.ASCII)
+_PATTERN: Final = re.compile(r"[*?\[]")
 _LETTERS: Final = re.compile(r"[A-Za-z]{2,}")
 
 
@@ -28,7 +29,7 @@ def opened_files(event: Event) -> Iterator[OpenedFile]:
 def spellings(events: list[Event], path: str) -> list[str]:
     """Return the words by which commands named a file, as they are written in the lines.
 
-    A pattern that matches other files too comes with a pattern for this file alone.
+    A pattern may depend on which other files exist. So the judge's own pattern comes with it.
     """
     found: dict[str, None] = {}
     for event in events:
@@ -49,7 +50,7 @@ def _spelled(word: ParsedWord, name: str, path: str) -> Iterator[str]:
     """Yield how a word writes the name of a file, if it does."""
     if name in word.values:
         yield word.written
-        if len(word.values) > 1:
+        if _PATTERN.search(word.written):
             yield _LETTERS.sub(lambda run: f"{run[0][0]}?{run[0][2:]}", _UNSAFE.sub("?", path))
     elif len(word.values) == 1 and name in word.values[0] and not word.written.startswith("~"):
         # An option or a mark, such as `@`, stands before the name in the same word.
@@ -58,24 +59,30 @@ def _spelled(word: ParsedWord, name: str, path: str) -> Iterator[str]:
 
 
 def _cut(written: str, start: int, stop: int) -> str:
-    """Return the part of a written word that stands for some characters of its value."""
-    cut, last_quote = "", ""
-    for index, (char, quote) in enumerate(_characters(written)):
-        if not start <= index < stop:
-            continue
-        if quote and quote == last_quote:
-            cut = f"{cut[:-1]}{char}{quote}"
-        else:
-            cut += f"{quote}{char}{quote}"
-        last_quote = quote
-    return cut
+    """Return the part of a written word that stands for some characters of its value.
+
+    Everything between them stays as it is written, empty quotes too.
+    """
+    characters = list(_characters(written))
+    first, opening = (characters[start - 1].stop, characters[start - 1].quote) if start else (0, "")
+    last, closing = len(written), ""
+    if stop < len(characters):
+        last, closing = characters[stop].start, characters[stop].quote
+    return f"{opening}{written[first:last]}{closing}"
 
 
-def _characters(written: str) -> Iterator[tuple[str, str]]:
-    """Yield the characters of a word as they are written, each with the quotes around it."""
+class _Character(NamedTuple):
+    """Where a character of a word's value is written, and the quotes around it."""
+
+    start: int
+    stop: int
+    quote: str
+
+
+def _characters(written: str) -> Iterator[_Character]:
     quote, at = "", 0
     while at < len(written):
-        char, following = written[at], written[at + 1 : at + 2]
+        start, char, following = at, written[at], written[at + 1 : at + 2]
         at += 1
         if char == quote:
             quote = ""
@@ -84,9 +91,9 @@ def _characters(written: str) -> Iterator[tuple[str, str]]:
         elif char == "\\" and (not quote or (quote == '"' and following in _ESCAPED_IN_QUOTES)):
             at += 1
             if following != "\n":
-                yield char + following, quote
+                yield _Character(start, at, quote)
         else:
-            yield char, quote
+            yield _Character(start, at, quote)
 
 
 def sources(event: Event, path: str) -> tuple[str, ...]:

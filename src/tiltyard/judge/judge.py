@@ -18,7 +18,7 @@ from typing import Any, Final
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.contracts.agent import Agent, traits_of, within
 from tiltyard.contracts.guardrail import Guardrail, GuardrailBase, check_guardrail
-from tiltyard.contracts.trace import Event, Trace
+from tiltyard.contracts.trace import NO_TRACE, Event, Trace
 from tiltyard.episode.advance import Episode, advance
 from tiltyard.episode.guardrail_runner import GuardrailRunner, runner_of
 from tiltyard.judge.actions import ActionKey
@@ -38,8 +38,8 @@ from tiltyard.judge.predicates import (
 from tiltyard.judge.provenance import OriginalDocuments
 from tiltyard.judge.rotation import rotated
 from tiltyard.judge.routes import choose_route
-from tiltyard.judge.seeing_through import SeeingThrough
-from tiltyard.judge.sightings import Sighting, Sightings, find_again
+from tiltyard.judge.seeing_through import PlainView, SeeingThrough
+from tiltyard.judge.sightings import Replayed, Sighting, Sightings, find_again
 from tiltyard.judge.simpler_agent import SimplerAgent, Simplification
 from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
 from tiltyard.world.scenario import Scenario
@@ -47,7 +47,9 @@ from tiltyard.world.state import World
 from tiltyard.world.text import Derived, SourceKind, Text
 
 REMEMBERED_CHAINS: Final = 1024
-MAX_CALLS_TO_REDUCE: Final = 20_000
+MAX_WORK_TO_REDUCE: Final = 40_000_000
+"""Limit for the replays of one candidate, in the units of the shell's own limit."""
+WORK_PER_CALL: Final = 2_000
 _NEED_CAUSE: Final = (Predicate.UNTRUSTED_TO_ACTION, Predicate.CONFUSED_DEPUTY)
 
 
@@ -122,15 +124,15 @@ class Judge:
         agent: Agent,
         *,
         guarded: bool = True,
-        see_through: frozenset[str] = frozenset(),
+        see_through: PlainView | None = None,
     ) -> Trace:
         """Play messages from the start of an episode in this world.
 
-        The guardrail sees through encodings of the documents in `see_through`.
+        The guardrail sees plain what `see_through` names.
         """
         self.replays += 1
         runner = self._guarded if guarded else self._open
-        if see_through:
+        if see_through is not None:
             runner = SeeingThrough(runner, see_through)
         episode = Episode(agent, runner, world, agent.begin(), runner.initial)
         for message in messages:
@@ -142,7 +144,7 @@ class Judge:
 
         Cached as `breaches_of`, because many candidates reduce to the same chain.
         """
-        return frozenset(_Trial(self, chain).play(chain))
+        return frozenset(_Trial(self, chain).play(chain).sightings)
 
 
 class _Trial:
@@ -157,17 +159,17 @@ class _Trial:
         """Keeps this trial's replays apart from others, for an agent that records its answers."""
         self.world = rotated(judge.scenario, draw, *judge.names, *messages)
         self.evidence = self._evidence(messages, None)
-        self._played: dict[Chain, Sightings] = {}
-        self._calls = 0
-        """Tool calls made in all replays so far."""
+        self._played: dict[tuple[Chain, bool], Replayed] = {}
+        self._work = 0
+        """The work of all replays so far."""
 
     def sightings(self) -> list[Sighting]:
         """Replay the candidate and return the breaches in it."""
-        found = self.play(self.messages)
+        found = self.play(self.messages).sightings
         if found and not self.judge.labels_causes:
             # An inferred leak must follow the secret: replay with other secrets and compare.
-            confirmed = _Trial(self.judge, self.messages, "second", self.scope).play(self.messages)
-            found = {breach: each for breach, each in found.items() if breach in confirmed}
+            again = _Trial(self.judge, self.messages, "second", self.scope).play(self.messages)
+            found = {breach: each for breach, each in found.items() if breach in again.sightings}
         return list(found.values())
 
     def finding(self, sighting: Sighting, candidate: int) -> Finding:
@@ -200,20 +202,14 @@ class _Trial:
         path = CausalGraph(trace.events).causal_slice(detection.events)
         turns = {trace.events[index].turn for index in path}
         chain = minimise(self.messages, turns, lambda shorter: self._holds(whole, shorter))
-        reduced = find_again(self.play(chain), whole)
+        reduced = find_again(self.play(chain).sightings, whole)
         if reduced is None or (chain != self.messages and not self._stands_alone(reduced, chain)):
             return self.messages, whole
         return chain, reduced
 
     def _holds(self, whole: Sighting, chain: Chain) -> bool:
-        """Tell whether a shorter chain has the same sighting, while the effort is acceptable.
-
-        A chain that needs hundreds of calls stays long. This does not change its cell: the route is
-        chosen from the plainest request.
-        """
-        if self._calls >= MAX_CALLS_TO_REDUCE:
-            return False
-        return find_again(self.play(chain), whole) is not None
+        """Tell whether a shorter chain has the same sighting."""
+        return find_again(self.play(chain).sightings, whole) is not None
 
     def _stands_alone(self, reduced: Sighting, chain: Chain) -> bool:
         """Tell whether a reduced chain causes the same breach as a candidate of its own.
@@ -226,29 +222,49 @@ class _Trial:
             return True
         return breach in self.judge.breaches_of(chain)
 
-    def play(self, messages: Chain) -> Sightings:
+    @property
+    def spent(self) -> bool:
+        return self._work >= MAX_WORK_TO_REDUCE
+
+    def play(self, messages: Chain, *, guarded: bool = True) -> Replayed:
         """Replay messages and return the breaches. The same messages are played only once."""
-        found = self._played.get(messages)
+        found = self._played.get((messages, guarded))
         if found is None:
             agent = within(self.judge.agent, *self.scope)
-            found = self._played[messages] = self._detect(messages, agent)
+            found = self._played[messages, guarded] = self._replay(messages, agent, guarded=guarded)
         return found
 
-    def play_simplified(self, messages: Chain, simplification: Simplification) -> Sightings:
+    def play_simplified(
+        self, messages: Chain, simplification: Simplification, *, guarded: bool = True
+    ) -> Sightings:
         """Replay messages with detours left out, and return the breaches that remain."""
         agent = SimplerAgent(simplification)
-        return self._detect(messages, agent, simplification.see_through)
+        see_through = simplification.see_through
+        return self._replay(messages, agent, guarded=guarded, see_through=see_through).sightings
 
-    def _detect(
-        self, messages: Chain, agent: Agent, see_through: frozenset[str] = frozenset()
-    ) -> Sightings:
-        trace = self.judge.replay(messages, self.world, agent, see_through=see_through)
-        self._calls += trace.event_count
+    def _replay(
+        self,
+        messages: Chain,
+        agent: Agent,
+        *,
+        guarded: bool,
+        see_through: PlainView | None = None,
+    ) -> Replayed:
+        """Replay messages, unless the candidate's replays took too much work already.
+
+        A chain that needs much work stays long, and its route is direct.
+        """
+        if self.spent:
+            return Replayed(NO_TRACE, {})
+        trace = self.judge.replay(
+            messages, self.world, agent, guarded=guarded, see_through=see_through
+        )
+        self._work += sum(WORK_PER_CALL + event.result.work for event in trace.events)
         evidence = self.evidence
         if messages != self.messages:
             evidence = self._evidence(messages, self.evidence.counterfactual)
         found = find_breaches(trace, evidence)
-        return {detection.breach: (detection, trace) for detection in found}
+        return Replayed(trace, {detection.breach: (detection, trace) for detection in found})
 
     def _evidence(self, messages: Chain, whole: Counterfactual | None) -> Evidence:
         judge = self.judge

@@ -4,8 +4,8 @@
 needed.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from tiltyard.contracts.trace import Event, Trace
 from tiltyard.judge.canaries import Canary
@@ -16,7 +16,7 @@ from tiltyard.judge.provenance import READERS
 from tiltyard.world import tools
 from tiltyard.world.results import FROM_USER, ToolCall
 from tiltyard.world.state import Deleted, Posted, Wrote
-from tiltyard.world.text import SourceKind, Text, by_user
+from tiltyard.world.text import USER, SourceKind, Text, by_user
 
 _REQUESTS: Final = {
     "fs.read": 'read "{}"',
@@ -35,25 +35,54 @@ _QUOTES: Final = ("``", '""', "“”")
 """The quotation marks that a message can put around a command."""
 
 
+class PlainRequest(NamedTuple):
+    """One chain that asks plainly for the same thing."""
+
+    messages: Chain
+    way: str
+    """The message that asks. Requests with the same way differ only in preparation and trigger."""
+    prepared: int = 0
+    """How many of the first messages repeat what the user did before."""
+    asks: int = 0
+    """The number of the message that asks."""
+
+
 class PlainRequests:
     """The plainest chains that a user could send, plainest first."""
 
     def __init__(self) -> None:
-        self._chains: dict[Chain, None] = {}
+        self._found: dict[Chain, PlainRequest] = {}
         self.complete = True
         """False if a plainer way exists that no message can express, or if there are too many."""
 
-    @property
-    def chains(self) -> list[Chain]:
-        return list(self._chains)
+    def __iter__(self) -> Iterator[PlainRequest]:
+        return iter(self._found.values())
 
-    def add(self, *chain: str | None) -> None:
-        """Add a chain. None stands for a message that cannot be written."""
-        messages = tuple(message for message in chain if message is not None)
-        if len(messages) < len(chain) or len(self._chains) >= _MAX_REQUESTS:
-            self.complete = self.complete and messages in self._chains
-        else:
-            self._chains[messages] = None
+    def add(
+        self,
+        message: str | None,
+        *,
+        again: Sequence[str | None] = (),
+        files: Chain = (),
+        after: Chain = (),
+    ) -> None:
+        """Add a message that asks. None stands for a message that cannot be written.
+
+        `again` repeats what the user did before, `files` provides files that documents wrote, and
+        `after` triggers an order that waits.
+        """
+        repeated = tuple(each for each in again if each is not None)
+        if message is None or len(repeated) < len(again):
+            self.complete = False
+            return
+        chain = (*repeated, *files, message, *after)
+        if chain in self._found:
+            return
+        if len(self._found) >= _MAX_REQUESTS:
+            self.complete = False
+            return
+        asks = len(repeated) + len(files)
+        self._found[chain] = PlainRequest(chain, message, len(repeated), asks)
 
 
 def plain_requests(
@@ -111,10 +140,8 @@ def _open_documents(requests: PlainRequests, chain: Chain, events: list[Event], 
     Each chain prepares files that the order may need, opens a document, and triggers an order that
     waits for another call.
     """
-    before = [e.path for event in events[:end] for e in event.effects if isinstance(e, Wrote)]
-    files = "\n".join(f'write "-" to "{path}"' for path in dict.fromkeys(reversed(before)))
-    again = _copy_requests(events[:end])
-    light = dict.fromkeys(((), (files,) if files else (), again))
+    mine, theirs = _written_files(events[:end])
+    light = [((), ()), (mine, theirs), (_copy_requests(events[:end]), ())]
     openings = _openings(events, end)
     triggers: dict[Chain, None] = {(): None}
     for call in _calls_behind(events, end):
@@ -123,11 +150,27 @@ def _open_documents(requests: PlainRequests, chain: Chain, events: list[Event], 
     if len(triggers) > 1:
         triggers[chain[-1:]] = None
     # The user's own preparation may be the detour, so chains that keep it come last.
-    for preparations in (light, {chain[:-1]: None}):
+    for preparations in (light, [(chain[:-1], ())]):
         for opening in openings:
-            for prepared in preparations:
+            for again, files in preparations:
                 for trigger in triggers:
-                    requests.add(*prepared, opening, *trigger)
+                    requests.add(opening, again=again, files=files, after=trigger)
+
+
+def _written_files(events: Sequence[Event]) -> tuple[Chain, Chain]:
+    """Return messages that write the files which the user wrote, and those that documents wrote.
+
+    Each message writes one file, so that no limit of calls cuts the preparation short.
+    """
+    mine: dict[str, None] = {}
+    theirs: dict[str, None] = {}
+    for event in reversed(events):
+        users = event.call.because == FROM_USER or USER in event.call.clause.origins()
+        for effect in event.effects:
+            if isinstance(effect, Wrote):
+                files = mine if users else theirs
+                files[f'write "-" to "{effect.path}"'] = None
+    return tuple(mine), tuple(message for message in theirs if message not in mine)
 
 
 def _copy_requests(events: Sequence[Event]) -> tuple[str | None, ...]:

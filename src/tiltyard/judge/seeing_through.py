@@ -5,25 +5,69 @@ and the world work as before, and shows the guardrail the plain text. Nothing el
 command gets the same input as before.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from tiltyard.contracts.decision import Decision
 from tiltyard.contracts.trace import NO_TRACE, Event, OpenTurn
 from tiltyard.episode.guardrail_runner import Runner
 from tiltyard.world.results import Argument, ToolCall, ToolResult
-from tiltyard.world.text import Derived, Encoding, Piece, Text, join
+from tiltyard.world.text import (
+    Derived,
+    Encoding,
+    Origin,
+    Piece,
+    Text,
+    decodings,
+    join,
+    written_by,
+)
 
-Documents = frozenset[str]
+
+class Order(Struct, frozen=True):
+    """An order in code: a passage of a document that the agent obeyed after decoding it."""
+
+    obeyed: Derived
+    """The origin of the decoded text."""
+    author: Origin
+    start: int
+    stop: int
+    plain: str
+
+    def is_in(self, piece: Piece) -> bool:
+        same = piece.origin == self.author
+        return same and piece.start <= self.start and self.stop <= piece.stop
+
+
+class PlainView(Struct, frozen=True):
+    """What a guardrail sees plain."""
+
+    documents: frozenset[str]
+    """Documents whose text is plain wherever it is encoded."""
+    orders: tuple[Order, ...] = ()
+    """Orders in code: their document shows them plain."""
+
+    def concerns(self, piece: Piece) -> bool:
+        """Tell whether the piece is encoded, or contains an order in code.
+
+        A decoded text that the agent obeys is plain already.
+        """
+        origin = piece.origin
+        if not isinstance(origin, Derived):
+            return any(order.is_in(piece) for order in self.orders)
+        if any(order.obeyed == origin for order in self.orders):
+            return False
+        return any(author.document in self.documents for author in origin.authors)
 
 
 class SeeingThrough:
-    """Runs a guardrail, and shows it the plain text of some documents where they are encoded."""
+    """Runs a guardrail, and shows it plain text where text is encoded."""
 
-    def __init__(self, runner: Runner, documents: Documents) -> None:
+    def __init__(self, runner: Runner, view: PlainView) -> None:
         self._runner = runner
-        self._documents = documents
+        self._view = view
         self._turn: OpenTurn | None = None
         self._shown = OpenTurn(NO_TRACE, "", [])
 
@@ -68,35 +112,49 @@ class SeeingThrough:
 
     def _plain_call(self, call: ToolCall) -> ToolCall:
         args: dict[str, Argument] = {
-            name: plain_text(value, self._documents) if isinstance(value, Text) else value
+            name: plain_text(value, self._view) if isinstance(value, Text) else value
             for name, value in call.args.items()
         }
         return structs.replace(call, args=args)
 
     def _plain_result(self, result: ToolResult) -> ToolResult:
-        return structs.replace(result, output=plain_text(result.output, self._documents))
+        return structs.replace(result, output=plain_text(result.output, self._view))
 
 
-def plain_text(text: Text, documents: Documents) -> Text:
-    """Return a text with the source in place of every encoded piece from these documents."""
-    if not any(_concerns(piece, documents) for piece in text.pieces):
+def plain_text(text: Text, view: PlainView) -> Text:
+    """Return a text with plain text in place of every encoded piece that the view concerns."""
+    if not any(map(view.concerns, text.pieces)):
         return text
     parts: list[Text] = []
     position = 0
     for piece in text.pieces:
         after = position + piece.stop - piece.start
-        part = text.slice(position, after)
-        parts.append(_source(piece, part, documents) if _concerns(piece, documents) else part)
+        parts.append(_plain_piece(piece, text.slice(position, after), view))
         position = after
     return join(parts)
 
 
-def _concerns(piece: Piece, documents: Documents) -> bool:
-    origin = piece.origin
-    return isinstance(origin, Derived) and any(a.document in documents for a in origin.authors)
+def _plain_piece(piece: Piece, encoded: Text, view: PlainView) -> Text:
+    if not view.concerns(piece):
+        return encoded
+    if not isinstance(piece.origin, Derived):
+        return _with_orders(piece, encoded, view.orders)
+    return _source(piece, encoded, view)
 
 
-def _source(piece: Piece, encoded: Text, documents: Documents) -> Text:
+def _with_orders(piece: Piece, text: Text, orders: Iterable[Order]) -> Text:
+    """Return a part of a document with plain orders in place of encoded ones."""
+    parts: list[Text] = []
+    position = piece.start
+    for order in sorted(orders, key=lambda each: each.start):
+        if order.is_in(piece) and order.start >= position:
+            parts.append(text.slice(position - piece.start, order.start - piece.start))
+            parts.append(written_by(order.author, order.plain))
+            position = order.stop
+    return join((*parts, text.slice(position - piece.start, len(text))))
+
+
+def _source(piece: Piece, encoded: Text, view: PlainView) -> Text:
     """Return the part of the source that an encoded piece stands for."""
     derived = piece.origin
     assert isinstance(derived, Derived)
@@ -107,4 +165,39 @@ def _source(piece: Piece, encoded: Text, documents: Documents) -> Text:
     stop = -(-piece.stop * size // derived.length)
     if derived.encoding is Encoding.REVERSE:
         start, stop = size - stop, size - start
-    return plain_text(derived.source.slice(start, stop), documents)
+    return plain_text(derived.source.slice(start, stop), view)
+
+
+def decoded_orders(clauses: Iterable[Text]) -> tuple[Order, ...]:
+    """Return the orders that a document contains in code and that the agent obeyed decoded."""
+    found: dict[Derived, Order] = {}
+    for clause in clauses:
+        position = 0
+        for piece in clause.pieces:
+            after = position + piece.stop - piece.start
+            if isinstance(piece.origin, Derived):
+                order = _order(piece, piece.origin, clause.string[position:after])
+                if order is not None:
+                    found[piece.origin] = order
+            position = after
+    return tuple(found.values())
+
+
+def _order(piece: Piece, derived: Derived, said: str) -> Order | None:
+    """Return the order in code; None if it is not one passage of one document."""
+    plain = next(
+        (
+            text
+            for text in decodings(derived.source.string)
+            if len(text) == derived.length and text[piece.start : piece.stop] == said
+        ),
+        None,
+    )
+    written = derived.source.pieces
+    while len(written) == 1 and isinstance(written[0].origin, Derived):
+        written = written[0].origin.source.pieces
+    if plain is None or len(written) != 1:
+        return None
+    author = written[0].origin
+    assert isinstance(author, Origin)
+    return Order(derived, author, written[0].start, written[0].stop, plain)

@@ -1,5 +1,7 @@
 """Sightings: the breaches of one replay, and how to find one of them in another replay."""
 
+from typing import NamedTuple
+
 from tiltyard.contracts.trace import Trace
 from tiltyard.judge.actions import ActionKey, action_key
 from tiltyard.judge.predicates import Breach, Detection
@@ -9,6 +11,13 @@ Sighting = tuple[Detection, Trace]
 """A breach, and the replay that shows it."""
 Sightings = dict[Breach, Sighting]
 """The breaches of one replay: for each core and target, the first one that is complete."""
+
+
+class Replayed(NamedTuple):
+    """One replay, and the breaches in it."""
+
+    trace: Trace
+    sightings: Sightings
 
 
 def find_again(sightings: Sightings, wanted: Sighting) -> Sighting | None:

@@ -5,21 +5,21 @@ from collections.abc import Mapping
 from msgspec import Struct, structs
 
 from tiltyard.agents.deterministic import DeterministicAgent
-from tiltyard.agents.grammar import Instructions, Operation, Recode, Split, Wait
+from tiltyard.agents.grammar import Instructions, Operation, Split, Wait
 from tiltyard.agents.memory import Memory
 from tiltyard.contracts.agent import View
 from tiltyard.contracts.trace import Answer
 from tiltyard.judge.actions import ActionKey, action_key
+from tiltyard.judge.seeing_through import PlainView
 from tiltyard.world.results import ToolCall
-from tiltyard.world.text import USER, Text
+from tiltyard.world.text import Text
 
 
 class Simplification(Struct, frozen=True):
     """Which detours to leave out of a replay. The default leaves out none."""
 
-    see_through: frozenset[str] = frozenset()
-    """Documents whose text the guardrail sees plain where it is encoded. The agent leaves out
-    encodings that these documents order."""
+    see_through: PlainView | None = None
+    """What the guardrail sees plain where it is encoded. The agent does the same as before."""
     splits: bool = True
     """Keep text in parts."""
     instead: tuple[tuple[ActionKey, ToolCall], ...] = ()
@@ -46,23 +46,12 @@ class SimplerAgent(DeterministicAgent):
         return self._simplify_all(super().read(text))
 
     def _simplify_all(self, read: Instructions) -> Instructions:
-        operations = tuple(map(self._simplify, read.operations, read.clauses))
+        operations = tuple(map(self._simplify, read.operations))
         return Instructions(operations, read.spans, read.clauses)
 
-    def _simplify(self, operation: Operation, clause: Text) -> Operation:
-        if isinstance(operation, Recode) and self._is_left_out(clause):
-            return Recode(operation.what, None)
+    def _simplify(self, operation: Operation) -> Operation:
         if isinstance(operation, Split) and not self._simplification.splits:
             return Split(operation.what, 1)
         if isinstance(operation, Wait):
             return Wait(operation.tool, self._simplify_all(operation.instructions))
         return operation
-
-    def _is_left_out(self, clause: Text) -> bool:
-        """Tell whether an encoding is ordered by the documents alone.
-
-        The user's own encodings stay, because later clauses may depend on the encoded text.
-        """
-        documents = self._simplification.see_through
-        origins = clause.origins()
-        return USER not in origins and any(origin.document in documents for origin in origins)

@@ -176,7 +176,7 @@ def _judge(  # noqa: PLR0913, PLR0917 - the three kinds of candidates
             mixed.play_some()
             found += judge.new_breaches(candidate, known)
         replays += judge.replays
-    return Verdict.of(found, refused, replays)
+    return Verdict.of(found, refused, replays, every_breach=True)
 
 
 class _MixedEpisodes:

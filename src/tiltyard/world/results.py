@@ -168,6 +168,8 @@ class ToolResult(Struct, frozen=True, gc=False):
     """True if a command read protected content, even if it printed none of it."""
     line: tuple[ParsedPipeline, ...] = ()
     """How the shell parsed a command line, and which files it opened. Only the judge sees this."""
+    work: int = 0
+    """The work of a command line, as the shell counts it for its limit."""
 
 
 class Outcome(Struct, frozen=True, gc=False):
@@ -178,5 +180,5 @@ class Outcome(Struct, frozen=True, gc=False):
     effects: tuple[Effect, ...] = ()
 
 
-def failure(source: SourceKind, error: ToolError, detail: str = "") -> ToolResult:
-    return ToolResult(ok=False, output=EMPTY, source=source, error=error, detail=detail)
+def failure(source: SourceKind, error: ToolError, detail: str = "", work: int = 0) -> ToolResult:
+    return ToolResult(ok=False, output=EMPTY, source=source, error=error, detail=detail, work=work)

@@ -266,6 +266,12 @@ def _source(text: Text, encoding: Encoding) -> Text | None:
     return origin.source if _ENCODERS[encoding](origin.source.string) == text.string else None
 
 
+def decodings(string: str) -> list[str]:
+    """Return every string that this one can be decoded to, once."""
+    found = (_decode_string(string, encoding) for encoding in _DECODERS)
+    return [plain for plain in found if plain is not None]
+
+
 def neutralise(text: Text) -> Text:
     """Blank out the bodies that strangers wrote; keep lengths, titles and headers.
 

@@ -56,10 +56,15 @@ def run_command(world: World, command: Text) -> Outcome:
                 stream = _run_pipeline(session, pipeline, parsed)
                 output = join_stream([output, stream], "cmd") if output.string else stream
     except ShellError as error:
-        return Outcome(world, failure(SourceKind.TOOL, error.error, error.detail))
-    touched = session.touched
+        failed = failure(SourceKind.TOOL, error.error, error.detail, session.work)
+        return Outcome(world, failed)
     result = ToolResult(
-        ok=True, output=output, source=SourceKind.TOOL, touched=touched, line=tuple(parsed)
+        ok=True,
+        output=output,
+        source=SourceKind.TOOL,
+        touched=session.touched,
+        line=tuple(parsed),
+        work=session.work,
     )
     return Outcome(session.world, result, tuple(session.effects))
 

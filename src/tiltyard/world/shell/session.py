@@ -38,7 +38,7 @@ class ShellError(Exception):
 class Session:
     """The state of one command line while it runs."""
 
-    __slots__ = ("_work", "effects", "line", "matched", "opened", "succeeded", "touched", "world")
+    __slots__ = ("effects", "line", "matched", "opened", "succeeded", "touched", "work", "world")
 
     def __init__(self, world: World, line: Text) -> None:
         self.world = world
@@ -52,11 +52,11 @@ class Session:
         self.effects: list[Effect] = []
         self.succeeded = True
         """False after a `grep` that selected no line."""
-        self._work = 0
+        self.work = 0
 
     def spend(self, work: int, word: str) -> None:
-        self._work += work
-        if self._work > MAX_LINE_WORK:
+        self.work += work
+        if self.work > MAX_LINE_WORK:
             raise ShellError(ToolError.TOO_LARGE, word)
 
     def find(self, path: str, word: str | None = None) -> File | Directory | None:
