@@ -144,8 +144,8 @@ def _open_documents(requests: PlainRequests, chain: Chain, events: list[Event], 
     light = [((), ()), (mine, theirs), (_copy_requests(events[:end]), ())]
     openings = _openings(events, end)
     triggers: dict[Chain, None] = {(): None}
-    for call in _calls_behind(events, end):
-        for index in (call.because or ())[1:]:
+    for event in events_behind(events, end):
+        for index in (event.call.because or ())[1:]:
             triggers[(_TRIGGERS.get(events[index].call.tool, chain[-1]),)] = None
     if len(triggers) > 1:
         triggers[chain[-1:]] = None
@@ -194,8 +194,8 @@ def _copy_requests(events: Sequence[Event]) -> tuple[str | None, ...]:
 
 def _openings(events: list[Event], end: int) -> list[str | None]:
     """Return messages that open each document behind an order, the last document first."""
-    calls = _calls_behind(events, end)
-    origins = [origin for call in calls for origin in call.clause.origins()]
+    behind = events_behind(events, end)
+    origins = [origin for event in behind for origin in event.call.clause.origins()]
     documents = dict.fromkeys((o.kind, o.document) for o in origins if o.kind in READERS)
     messages: dict[str | None, None] = {}
     for kind, document in documents:
@@ -214,12 +214,12 @@ def request_to_run(line: str, after: str = "") -> str | None:
     return None
 
 
-def _calls_behind(events: Sequence[Event], end: int) -> list[ToolCall]:
-    """Return the calls from an order back to the user's own words, the last call first."""
-    calls = [events[end].call]
-    while calls[-1].because:
-        calls.append(events[calls[-1].because[0]].call)
-    return calls
+def events_behind(events: Sequence[Event], end: int) -> list[Event]:
+    """Return the events from an order back to the user's own words, the last event first."""
+    found = [events[end]]
+    while found[-1].call.because:
+        found.append(events[found[-1].call.because[0]])
+    return found
 
 
 def fetching_call(text: Text) -> ToolCall | None:

@@ -14,7 +14,7 @@ from typing import Protocol
 from tiltyard.contracts.trace import Trace
 from tiltyard.judge.cells import Route
 from tiltyard.judge.minimisation import Chain
-from tiltyard.judge.plain_requests import PlainRequest, PlainRequests
+from tiltyard.judge.plain_requests import PlainRequest, PlainRequests, events_behind
 from tiltyard.judge.predicates import Evidence
 from tiltyard.judge.sightings import Replayed, Sighting, Sightings, find_reached
 from tiltyard.judge.simpler_agent import Simplification
@@ -78,12 +78,16 @@ class PlainWays:
         return _outcomes(guarded, request.prepared) == _outcomes(free, request.prepared)
 
     def _reach(self, request: PlainRequest, *, guarded: bool) -> Sighting | None:
-        """Return the breach, unless the preparation alone completes it."""
+        """Return the breach, if the message that asks leads to it.
+
+        Preparation and trigger may repeat the candidate's own messages, which cause the breach.
+        """
         found = find_reached(self._play(request, guarded=guarded).sightings, self._wanted)
         if found is None:
             return None
         detection, trace = found
-        return found if trace.events[detection.events[-1]].turn >= request.asks else None
+        first = events_behind(trace.events, detection.events[-1])[-1]
+        return found if first.turn == request.asks else None
 
     def _play(self, request: PlainRequest, *, guarded: bool) -> Replayed:
         return self._replays.play(request.messages, guarded=guarded)

@@ -16,6 +16,7 @@ from tiltyard.world.paths import HOME
 from tiltyard.world.results import ToolError, Use
 from tiltyard.world.shell.session import (
     NO_OPTIONS,
+    WORK_PER_REVERSED_LINE,
     WORK_PER_TEXT_LINE,
     Session,
     ShellError,
@@ -209,7 +210,9 @@ def _rev(session: Session, args: list[Text], stdin: Text) -> Text:
     parts: list[Text] = []
     for _, text in _read_inputs(session, read_options(args, NO_OPTIONS).operands, stdin):
         bounds: list[Span] = []
-        for start, stop in _line_spans(session, text.string, "rev"):
+        spans = _line_spans(session, text.string, "rev")
+        session.spend(WORK_PER_REVERSED_LINE * len(spans), "rev")
+        for start, stop in spans:
             end = stop - text.string.endswith("\n", start, stop)
             bounds += ((start, end), (end, stop))
         slices = cut(text, bounds)

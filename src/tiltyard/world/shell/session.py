@@ -24,6 +24,8 @@ MAX_LINE_EFFECTS: Final = 256
 MAX_LINE_WORK: Final = 8 * MAX_STREAM_CHARS
 """Limit for one command line: characters read, comparisons of names, and lines of text."""
 WORK_PER_TEXT_LINE: Final = 32
+WORK_PER_REVERSED_LINE: Final = 512
+"""A reversed line gets a label of its own."""
 
 
 class ShellError(Exception):
