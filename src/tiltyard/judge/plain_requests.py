@@ -140,8 +140,14 @@ def _open_documents(requests: PlainRequests, chain: Chain, events: list[Event], 
     Each chain prepares files that the order may need, opens a document, and triggers an order that
     waits for another call.
     """
-    mine, theirs = _written_files(events[:end])
-    light = [((), ()), (mine, theirs), (_copy_requests(events[:end]), ())]
+    own = frozenset(e.path for e in events[end].effects if isinstance(e, Wrote | Deleted))
+    light = [
+        ((), ()),
+        # A file that the order itself hits changes the target class: prepare it only if needed.
+        _written_files(events[:end], own),
+        _written_files(events[:end]),
+        (_copy_requests(events[:end]), ()),
+    ]
     openings = _openings(events, end)
     triggers: dict[Chain, None] = {(): None}
     for event in events_behind(events, end):
@@ -157,7 +163,9 @@ def _open_documents(requests: PlainRequests, chain: Chain, events: list[Event], 
                     requests.add(opening, again=again, files=files, after=trigger)
 
 
-def _written_files(events: Sequence[Event]) -> tuple[Chain, Chain]:
+def _written_files(
+    events: Sequence[Event], without: frozenset[str] = frozenset()
+) -> tuple[Chain, Chain]:
     """Return messages that write the files which the user wrote, and those that documents wrote.
 
     Each message writes one file, so that no limit of calls cuts the preparation short.
@@ -167,7 +175,7 @@ def _written_files(events: Sequence[Event]) -> tuple[Chain, Chain]:
     for event in reversed(events):
         users = event.call.because == FROM_USER or USER in event.call.clause.origins()
         for effect in event.effects:
-            if isinstance(effect, Wrote):
+            if isinstance(effect, Wrote) and effect.path not in without:
                 files = mine if users else theirs
                 files[f'write "-" to "{effect.path}"'] = None
     return tuple(mine), tuple(message for message in theirs if message not in mine)
