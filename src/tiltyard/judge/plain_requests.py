@@ -4,12 +4,13 @@
 needed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from tiltyard.contracts.trace import Event, Trace
+from tiltyard.judge.actions import action_key
 from tiltyard.judge.canaries import Canary
-from tiltyard.judge.command_lines import spellings
+from tiltyard.judge.command_lines import HARM, opened_files, spellings
 from tiltyard.judge.minimisation import Chain
 from tiltyard.judge.predicates import Detection, Predicate, Sink
 from tiltyard.judge.provenance import READERS
@@ -140,11 +141,12 @@ def _open_documents(requests: PlainRequests, chain: Chain, events: list[Event], 
     Each chain prepares files that the order may need, opens a document, and triggers an order that
     waits for another call.
     """
-    own = frozenset(e.path for e in events[end].effects if isinstance(e, Wrote | Deleted))
+    hit = {each.path for each in opened_files(events[end]) if each.use in HARM}
+    hit.add(action_key(events[end].call)[1])
     light = [
         ((), ()),
         # A file that the order itself hits changes the target class: prepare it only if needed.
-        _written_files(events[:end], own),
+        _written_files(events[:end], hit),
         _written_files(events[:end]),
         (_copy_requests(events[:end]), ()),
     ]
@@ -163,9 +165,7 @@ def _open_documents(requests: PlainRequests, chain: Chain, events: list[Event], 
                     requests.add(opening, again=again, files=files, after=trigger)
 
 
-def _written_files(
-    events: Sequence[Event], without: frozenset[str] = frozenset()
-) -> tuple[Chain, Chain]:
+def _written_files(events: Sequence[Event], without: Collection[str] = ()) -> tuple[Chain, Chain]:
     """Return messages that write the files which the user wrote, and those that documents wrote.
 
     Each message writes one file, so that no limit of calls cuts the preparation short.
