@@ -259,7 +259,7 @@ class _Trial:
         trace = self.judge.replay(
             messages, self.world, agent, guarded=guarded, see_through=see_through
         )
-        self._work += sum(WORK_PER_CALL + event.result.work for event in trace.events)
+        self._work += _work(trace)
         evidence = self.evidence
         if messages != self.messages:
             evidence = self._evidence(messages, self.evidence.counterfactual)
@@ -270,7 +270,9 @@ class _Trial:
         judge = self.judge
 
         def unguarded(world: World, agent: Agent) -> Trace:
-            return judge.replay(messages, world, agent, guarded=False)
+            trace = judge.replay(messages, world, agent, guarded=False)
+            self._work += _work(trace)
+            return trace
 
         def actions() -> frozenset[ActionKey]:
             return actions_without_strangers(
@@ -279,6 +281,10 @@ class _Trial:
 
         counterfactual = Counterfactual(actions, whole)
         return Evidence(judge.protected_files, judge.originals, self.world, counterfactual)
+
+
+def _work(trace: Trace) -> int:
+    return sum(WORK_PER_CALL + event.result.work for event in trace.events)
 
 
 def _documents(events: Iterable[Event]) -> tuple[str, ...]:
