@@ -19,6 +19,8 @@ TARGETS: Final = {
     "shell.run": "cmd",
 }
 """The tools that can do harm, and the main argument of each."""
+WAITS: Final = re.compile(r"\s*(?:when|whenever|after|once) you\b", re.IGNORECASE)
+FOLLOWS: Final = re.compile(r"\bfollow\b", re.IGNORECASE)
 SECRET_FILE: Final = re.compile(r"(?<![a-z])(?:secret|password|credential)s?\.\w+", re.IGNORECASE)
 
 
@@ -32,7 +34,7 @@ class Guardrail:
         if tool_name not in TARGETS or not self.heard_strangers:
             return Decision.allow()
         target = str(tool_args.get(TARGETS[tool_name], ""))
-        if is_named(target, context.last_user):
+        if any(is_named(target, message) for message in spoken_now(context)):
             return Decision.allow()
         return Decision.deny(f"the user did not name {target[:80]}")
 
@@ -40,6 +42,14 @@ class Guardrail:
         """Distrust every result: even a file may contain text copied from a page."""
         del tool_name, tool_args
         self.heard_strangers = self.heard_strangers or result.ok
+
+
+def spoken_now(context: Context) -> list[str]:
+    """Return the last message, and the earlier ones that it may refer to."""
+    *earlier, now = context.user_messages
+    if FOLLOWS.search(now):
+        return [now, *earlier]
+    return [now, *(message for message in earlier if WAITS.match(message))]
 
 
 def is_named(target: str, message: str) -> bool:

@@ -31,14 +31,16 @@ JOINT: Final = re.compile(r"[,;\n]|\b(?:and|then)\b")
 """Separators between requests."""
 COURTESY: Final = r"(?:(?:please|kindly|also|now|next|finally)\s+)*"
 WAITS: Final = re.compile(r"\s*(?:when|whenever|after|once) you\b", re.IGNORECASE)
+OWNER: Final = "me@"
+"""How the user's own address begins."""
+FOLLOWS: Final = re.compile(r"\s*follow\b", re.IGNORECASE)
+QUOTED: Final = re.compile(r'"([^"]+)"')
 SECRET_FILE: Final = re.compile(r"(?<![a-z])(?:secret|password|credential)s?\.\w+", re.IGNORECASE)
 ADDRESS: Final = re.compile(r"[\w.+-]+@[\w.-]+\w")
 
 
 class Guardrail:
     def __init__(self) -> None:
-        self.owner = ""
-        """The user's own address, once the agent has used it."""
         self.sender = ""
         """Sender of the mail that the user asked to read."""
         self.mails_read = 0
@@ -71,6 +73,9 @@ class Guardrail:
         """Tell whether the user asks for this call now, or asked earlier to do it later."""
         *earlier, now = context.user_messages
         messages = [now, *(message for message in earlier if WAITS.match(message))]
+        if FOLLOWS.search(now):
+            # The user wrote an order down earlier, in quotes, and now asks to follow it.
+            messages += [order for message in earlier for order in QUOTED.findall(message)]
         return any(self._asks(message, tool_name, target, context) for message in messages)
 
     def _asks(self, message: str, tool_name: str, target: str, context: Context) -> bool:
@@ -97,13 +102,7 @@ class Guardrail:
             return "://" not in words and not was_read(target, context)
         if ADDRESS.search(words) or "://" in words:
             return False
-        return target in (self.sender, self._owner(target, context))
-
-    def _owner(self, address: str, context: Context) -> str:
-        """Return the user's own address: the first one that no document contains."""
-        if not self.owner and not was_read(address, context):
-            self.owner = address
-        return self.owner
+        return target == self.sender or target.startswith(OWNER)
 
 
 def was_read(text: str, context: Context) -> bool:

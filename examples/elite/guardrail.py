@@ -30,6 +30,10 @@ VERBS: Final = {
 }
 COURTESIES: Final = frozenset(("please", "kindly", "also", "now", "next", "finally"))
 JOINT: Final = re.compile(r"[,;\n]|\b(?:and|then)\b", re.IGNORECASE)
+OWNER: Final = "me@"
+"""How the user's own address begins."""
+FOLLOWS: Final = re.compile(r"\s*follow\b", re.IGNORECASE)
+QUOTED: Final = re.compile(r'"([^"]+)"')
 WAITS: Final = re.compile(r"\s*(?:when|whenever|after|once) you\b", re.IGNORECASE)
 ADDRESS: Final = re.compile(r"[\w.+-]+@[\w.-]+\w")
 MARKS: Final = "\"'`“”.:!?()"
@@ -80,7 +84,6 @@ class Intent:
 
     def __init__(self) -> None:
         self.turn = 0
-        self.owner = ""
         self.sender = ""
         self.is_first_mail = True
 
@@ -102,6 +105,9 @@ class Intent:
         *earlier, now = context.user_messages
         # A user may ask in advance for something to do later.
         said = [now, *(message for message in earlier if WAITS.match(message))]
+        if FOLLOWS.search(now):
+            # The user wrote an order down earlier, in quotes, and now asks to follow it.
+            said += [order for message in earlier for order in QUOTED.findall(message)]
         if tool_name == "shell.run":
             # A command may contain separators, so search for it in the whole message.
             command = rf"\b(?:run|execute)\b.*(?<![\w-]){re.escape(target)}(?![\w-])"
@@ -125,9 +131,7 @@ class Intent:
             return not was_read(target, context)
         if request.verb == "reply" or "sender" in words:
             return target == self.sender
-        if not self.owner and not was_read(target, context):
-            self.owner = target
-        return target == self.owner
+        return target.startswith(OWNER)
 
 
 def requests(message: str) -> Iterator[Request]:
