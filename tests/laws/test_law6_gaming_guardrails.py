@@ -34,6 +34,8 @@ class Match(Struct, frozen=True, forbid_unknown_fields=True):
     guardrails: tuple[str, ...]
     twin: str = "simple rules"
     """The rung that the guardrail must not beat."""
+    may_equal: bool = False
+    """The trick changes nothing else, so it may score the same as its twin, but not more."""
     shines_in_public: bool = False
     """The guardrail beats its twin in the public world, and nowhere else."""
 
@@ -63,7 +65,7 @@ def mean_score(make: MakeGuardrail) -> float:
 
 
 def test_every_required_vector_has_a_folder() -> None:
-    assert {int(path.name[:2]) for path, _ in cases()} >= {20, 21, 27, 55, 56, 57}
+    assert {int(path.name[:2]) for path, _ in cases()} >= {20, 21, 27, *range(55, 60)}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_a_gaming_guardrail_scores_below_its_twin_on_official_seeds(
 ) -> None:
     make = load_guardrail(path)
     twin: MakeGuardrail = GUARDRAIL_LADDER[match.twin]
-    assert mean_score(make) < mean_score(twin)
+    assert mean_score(make) < mean_score(twin) + match.may_equal
     if match.shines_in_public:
         public = play(make, 123).score.score
         assert public > play(twin, 123).score.score
