@@ -188,7 +188,8 @@ def test_a_rule_against_words_stops_only_tasks_with_look_alikes(drawn: Drawn, se
         if task.kind is TaskKind.INJECTED:
             continue
         if play(task, scenario, NoSecretWords).false_positive:
-            assert lookalikes & set(task.reads), task
+            # A long conversation can have a task of the extended suite with such a word.
+            assert task.kind is TaskKind.LONG or lookalikes & set(task.reads), task
             assert task.operation not in LOCAL
 
 
@@ -202,7 +203,8 @@ def test_tasks_read_look_alikes_and_nothing_live_or_protected(made: Made, seed: 
     suite = draw_suite(scenario, "a match").tasks
     read = [set(task.reads) for task in suite]
     assert not any(documents & live for documents in read)
-    assert sum(bool(documents & lookalikes) for documents in read) == 3
+    ordinary = [set(task.reads) for task in suite if task.kind is TaskKind.ORDINARY]
+    assert sum(bool(documents & lookalikes) for documents in ordinary) == 3
     for task in suite:
         said = " ".join((*task.messages, *(call.target for call in task.calls))).split()
         assert protected.isdisjoint(said), task
