@@ -46,7 +46,7 @@ def test_the_baseline_says_most_of_what_users_say() -> None:
     spoken = {shape(search.say(draw.branch(number))) for number in range(20_000)}
     tasks = draw_tasks(SETTINGS.scenario, "another key", 10)
     said = [shape(message) for task in tasks for message in task.messages]
-    assert sum(message in spoken for message in said) > 0.6 * len(said)
+    assert sum(message in spoken for message in said) > 0.5 * len(said)
 
 
 def test_the_words_are_the_same_for_everyone_and_others_with_another_key() -> None:
