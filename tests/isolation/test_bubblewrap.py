@@ -20,6 +20,7 @@ def line(*, root: bool, hidden: tuple[str, ...] = (), without: frozenset[str] = 
         hidden=hidden,
         command=("python", "x y"),
         info_fd=9,
+        watcher=4321,
         root=root,
         without=without,
     )

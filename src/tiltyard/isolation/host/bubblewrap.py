@@ -29,6 +29,9 @@ ROOTS: Final = "/roots"
 ENVIRONMENT: Final = {"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1"}
 """The environment of the fork server. The C library would reserve memory for each thread, depending
 on the number of cores, and the limit on memory would allow a guest fewer threads."""
+WATCHED: Final = "TILTYARD_WATCHED_BY_"
+"""The name of an environment variable that nobody sets, except for its end, the watcher's id.
+bubblewrap and its children, which may outlive it, have it in their command lines."""
 _LINKS: Final = ("/lib", "/lib64")
 
 
@@ -50,6 +53,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     info_fd: int
     """Where bubblewrap writes the process id of the namespace's first process."""
+    watcher: int
+    """The process that kills what a dead judge leaves behind."""
     root: bool
     """True if root starts it. No users are mapped then: the guest changes its user itself."""
     without: frozenset[str] = frozenset()
@@ -73,7 +78,7 @@ def arguments(binary: str, sandbox: Sandbox) -> list[str]:
     line = [binary, *_namespaces(sandbox)]
     if "die-with-parent" not in off:
         line += ["--die-with-parent"]
-    line += ["--new-session"]
+    line += ["--new-session", "--unsetenv", f"{WATCHED}{sandbox.watcher};"]
     if "clear-environment" not in off:
         line += ["--clearenv"]
     if "capabilities" not in off:

@@ -28,6 +28,7 @@ from tiltyard.isolation.host.guest_process import END_SECONDS, Ends, JailedGuest
 from tiltyard.isolation.host.limits import JailError, Level, Limits
 from tiltyard.isolation.host.slots import SLOTS
 from tiltyard.isolation.host.visible_paths import View, view_for
+from tiltyard.isolation.host.watcher import start_watcher, sweep
 
 JUDGE_LAYERS: Final = ("judge-not-dumpable", "empty-environment", "closed-descriptors")
 LAYERS: Final = (*JUDGE_LAYERS, *bubblewrap.LAYERS, *GUEST_LAYERS)
@@ -82,20 +83,20 @@ class ForkServer:
                 info, their_info = _pipe(ours, theirs)
                 self._output = os.memfd_create("output", os.MFD_CLOEXEC)
                 ours.callback(os.close, self._output)
+                watcher = None if "die-with-parent" in without else start_watcher(lifeline)
+                if watcher is not None:
+                    ours.callback(sweep, watcher, self._lifeline)
+                self._group = 0 if watcher is None else watcher.pid
                 line = self._command(target, arguments, their_socket.fileno())
                 pass_on = [their_socket.fileno()]
                 if level is Level.A:
-                    line = _bubblewrapped(line, self._view, self._submission, their_info, without)
+                    line = self._bubblewrapped(line, their_info)
                     pass_on.append(their_info)
-                watcher = None if "die-with-parent" in without else _watch(lifeline)
-                if watcher is not None:
-                    ours.callback(_sweep, watcher, self._lifeline)
-                self._group = 0 if watcher is None else watcher.pid
                 process = _spawn(line, self._output, pass_on, self._group, without)
                 ours.callback(_abandon, process)
                 if watcher is not None:
                     # First of all: once bubblewrap is dead, nothing leads to its child.
-                    ours.callback(_sweep, watcher, self._lifeline)
+                    ours.callback(sweep, watcher, self._lifeline)
                 self._group = self._group or process.pid
                 self._processes = [process] if watcher is None else [process, watcher]
             self._inmost = _first_in_namespace(info) if level is Level.A else None
@@ -119,6 +120,25 @@ class ForkServer:
             "box": bubblewrap.BOX,
         }
         return [self._view.executable, *_PYTHON_FLAGS, _FORK_LOOP, json.dumps(settings)]
+
+    def _bubblewrapped(self, command: list[str], info: int) -> list[str]:
+        binary = bubblewrap.find_bubblewrap()
+        if binary is None:
+            raise JailError(
+                "level A needs bubblewrap: apt-get install bubblewrap, "
+                "or pip install 'tiltyard[bwrap]'"
+            )
+        own = () if self._submission is None else (self._submission,)
+        sandbox = bubblewrap.Sandbox(
+            visible=(*self._view.readable, *own),
+            hidden=self._view.hidden,
+            command=tuple(command),
+            info_fd=info,
+            watcher=self._group,
+            root=os.geteuid() == 0,
+            without=self._without,
+        )
+        return bubblewrap.arguments(binary, sandbox)
 
     def _steps(self) -> list[bubblewrap.Step] | None:
         """Return how to build a guest's root directory, if it gets one."""
@@ -318,73 +338,6 @@ def _check_open(view: View, submission: str | None) -> None:
                     f"root's guests run as another user, who cannot read {path}: {above} is closed "
                     "to others. Install Python and Tiltyard elsewhere, or bubblewrap (level A)"
                 )
-
-
-_WATCH: Final = """
-read _ <&{0}
-for turn in 1 2 3 4 5 6 7 8; do
-  for each in /proc/[0-9]*; do
-    each=${{each#/proc/}}
-    [ "$each" = $$ ] && continue
-    read -r told < /proc/$each/stat || continue
-    set -- ${{told##*) }}
-    [ "$3" = $$ ] || continue
-    kill -STOP $each; children=
-    read -r children < /proc/$each/task/$each/children
-    kill -9 $children $each
-  done
-  sleep 0.05
-done
-kill -9 0
-"""
-"""For each process of the group: stop it, so that it cannot fork, kill its children, which may have
-left the group, and then kill the process. Repeat a few times, because a process may be joining the
-group at this moment."""
-
-
-def _watch(lifeline: int) -> subprocess.Popen[bytes]:
-    """Start a watcher, which kills its process group when the other end of `lifeline` is closed.
-
-    bubblewrap asks the kernel to die with its parent only some time after its start. If the judge
-    is killed before, bubblewrap's child waits for ever. It is the first process of a namespace,
-    which only a process outside can end.
-    """
-    return subprocess.Popen(  # noqa: S603 - a number is all that varies
-        ["/bin/sh", "-c", _WATCH.format(lifeline)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        pass_fds=[lifeline],
-        env={},
-        process_group=0,
-    )
-
-
-def _sweep(watcher: subprocess.Popen[bytes], lifeline: int) -> None:
-    """Let the watcher kill its group, and wait until it has."""
-    with suppress(OSError):
-        os.write(lifeline, b"\n")
-    watcher.wait()
-
-
-def _bubblewrapped(
-    command: list[str], view: View, submission: str | None, info: int, without: frozenset[str]
-) -> list[str]:
-    binary = bubblewrap.find_bubblewrap()
-    if binary is None:
-        raise JailError(
-            "level A needs bubblewrap: apt-get install bubblewrap, or pip install 'tiltyard[bwrap]'"
-        )
-    visible = view.readable if submission is None else (*view.readable, submission)
-    sandbox = bubblewrap.Sandbox(
-        visible=visible,
-        hidden=view.hidden,
-        command=tuple(command),
-        info_fd=info,
-        root=os.geteuid() == 0,
-        without=without,
-    )
-    return bubblewrap.arguments(binary, sandbox)
 
 
 def _spawn(
