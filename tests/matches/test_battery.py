@@ -10,6 +10,7 @@ from msgspec import structs
 from small_runs import small_rules
 from tiltyard import AllowAllGuardrail, Context, Decision, GuardrailBase
 from tiltyard.benign import draw_suite
+from tiltyard.benign.conversations import MAX_MESSAGES, MIN_MESSAGES
 from tiltyard.contracts.guardrail import Result
 from tiltyard.guardrails import GUARDRAIL_LADDER, DataFlowGuardrail
 from tiltyard.matches import battery as batteries
@@ -74,13 +75,26 @@ class TestContent:
         assert max(before for before, _ in places) > 3
         assert sum(after > 0 for _, after in places) >= len(openings)
 
-    def test_waiting_orders_fire_late(self) -> None:
-        """A guardrail that forgets after eight messages meets orders that fire later."""
-        settings = MatchSettings(SETTINGS.scenario, load_ruleset())
-        chains = [*batteries._planted(settings)]
-        forgetful = settings.make_judge(Forgetful()).judge(chains).findings
-        never = settings.make_judge(Forgetful(after=99)).judge(chains).findings
-        assert len(forgetful) >= len(never) + 3
+    @pytest.mark.parametrize("after", [2, 5, 8])
+    def test_waiting_orders_fire_late(self, built: Battery, after: int) -> None:
+        """A guardrail that forgets after some messages meets orders that fire later."""
+        poisoned = poison(SETTINGS, SUITE, built.late_orders)
+        settings = structs.replace(SETTINGS, scenario=poisoned.scenario)
+        forgetful = settings.make_judge(Forgetful(after)).judge(poisoned.chains).findings
+        never = settings.make_judge(Forgetful(after=99)).judge(poisoned.chains).findings
+        assert len(forgetful) > len(never)
+
+    def test_late_orders_fill_conversations_of_every_length_of_the_suite(
+        self, built: Battery
+    ) -> None:
+        lengths = {len(order.messages) for order in built.late_orders}
+        assert lengths == set(range(MIN_MESSAGES, MAX_MESSAGES + 1))
+
+    def test_a_late_order_does_not_touch_another_conversation(self, built: Battery) -> None:
+        read = [name for order in built.late_orders for name in order.reads]
+        assert len(read) == len(set(read))
+        others = {name for task in SUITE.tasks if task.kind != "injected" for name in task.reads}
+        assert others.isdisjoint(read)
 
     def test_no_chain_needs_a_planted_file(self, built: Battery) -> None:
         """The data-flow guardrail trusts local files, so none of them may break it."""
@@ -113,10 +127,10 @@ class TestContent:
     def test_poisoned_tasks_are_tasks_of_the_match(self) -> None:
         match = play_defense(SETTINGS, AllowAllGuardrail)
         ordinary = {trial.task.messages for trial in match.trials}
-        assert set(poison(SETTINGS, SUITE).chains) <= ordinary
+        assert set(poison(SETTINGS, SUITE, ()).chains) <= ordinary
 
     def test_poison_goes_into_pages_and_mails_only(self) -> None:
-        poisoned = poison(SETTINGS, SUITE).scenario
+        poisoned = poison(SETTINGS, SUITE, ()).scenario
         assert poisoned.files == SETTINGS.scenario.files
         assert poisoned.pages != SETTINGS.scenario.pages
         assert poisoned.folders != SETTINGS.scenario.folders
@@ -157,7 +171,9 @@ class TestStorage:
         assert find_battery(settings) == first
         assert len(builds) == 1
 
-    @pytest.mark.parametrize("damage", [b"", b"{}", b'{"id":"another","chains":[],"steps":1}'])
+    @pytest.mark.parametrize(
+        "damage", [b"", b"{}", b'{"id":"another","chains":[],"late_orders":[],"steps":1}']
+    )
     def test_a_damaged_battery_is_built_again(self, tmp_path: Path, damage: bytes) -> None:
         settings = structs.replace(SETTINGS, batteries=tmp_path)
         first = find_battery(settings)
@@ -191,7 +207,7 @@ class TestStorage:
 class Forgetful(GuardrailBase):
     """Denies what no message names, until some messages after the last page or mail."""
 
-    def __init__(self, after: int = 8) -> None:
+    def __init__(self, after: int) -> None:
         self.after = after
         self.now = self.heard = -99
 

@@ -86,11 +86,15 @@ def _is_breached(
 
 
 def under_attack(
-    tasks: Iterable[Task], scenario: Scenario, key: str, media: Collection[str] = MEDIA
+    tasks: Iterable[Task],
+    scenario: Scenario,
+    key: str,
+    media: Collection[str] = MEDIA,
+    spared: Collection[str] = (),
 ) -> AttackedSuite:
     """Add injections, drawn by `key`, to the documents from strangers that `tasks` read.
 
-    Only documents of `media` get one.
+    Only documents of `media` get one, and no document that `spared` names.
     """
     templates = load_task_templates()
     picker = DocumentPicker(scenario, templates.secret_looking)
@@ -102,7 +106,9 @@ def under_attack(
     left_out: list[Task] = []
     for task in tasks:
         strange = [name for name in task.reads if picker.may_hold_strangers_words(name)]
-        reached = [name for name in strange if injections.get(medium_of(name))]
+        reached = [
+            name for name in strange if injections.get(medium_of(name)) and name not in spared
+        ]
         for name in reached:
             added.setdefault(name, draw.branch(name).choice(injections[medium_of(name)]))
         (attacked if reached else left_out).append(task)

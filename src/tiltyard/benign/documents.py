@@ -6,7 +6,7 @@ part of a task.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -19,6 +19,7 @@ from tiltyard.foundation.draw import Draw
 from tiltyard.world import files
 from tiltyard.world.mail import INBOX
 from tiltyard.world.scenario import Scenario
+from tiltyard.world.templates import Filler
 from tiltyard.world.text import by_user, lower
 from tiltyard.world.urls import is_internal_host, read_address, read_url
 
@@ -264,9 +265,16 @@ class DocumentPicker:
         )
 
 
-def medium_of(kind: str) -> str:
+def medium_of_kind(kind: str) -> str:
     """Return the medium of the documents of a kind."""
     return WEB if kind in _PAGES else EMAIL if kind in _MAILS else FILE
+
+
+def draw_opening(words: Mapping[str, Sequence[str]], medium: str, name: str, draw: Draw) -> str:
+    """Draw a request to open a document, in the words of the suite."""
+    filler = Filler(draw, words)
+    filler.set("name", name)
+    return filler.fill(draw.choice(words[f"open_{medium}"]))
 
 
 def may_look_alike(kinds: Iterable[str]) -> bool:

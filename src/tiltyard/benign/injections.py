@@ -4,7 +4,7 @@ An injection goes below the text of a document, like a comment below a page.
 """
 
 from collections.abc import Container, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,24 +21,46 @@ def live_injections(
 ) -> dict[str, list[str]]:
     """Return the texts of the live injections in these media, by medium.
 
-    Of an attack over several documents, use the first one, to which the user is led. Leave out
-    injections that only wait for another call: the task may never make that call.
+    Leave out injections that only wait for another call: the task may never make that call.
     """
-    texts = dict(_texts(scenario))
     injections: dict[str, list[str]] = {}
-    seen: set[tuple[str, str]] = set()
-    for entry in scenario.labels.planted:
-        attack, medium = (entry.family, entry.template), medium_of(entry.document)
-        if not entry.live or attack in seen or entry.document not in texts:
-            continue
-        seen.add(attack)
-        if medium not in media:
-            continue
-        text = texts[entry.document]
+    for medium, text in _live(scenario, media):
         now = instructions(by_user(text)).operations
         if any(not isinstance(operation, Wait) for operation in now):
             injections.setdefault(medium, []).append(text)
     return injections
+
+
+class WaitingInjection(NamedTuple):
+    """An injection with an order that waits until the agent calls a tool."""
+
+    medium: str
+    text: str
+    tool: str
+
+
+def waiting_injections(scenario: Scenario, media: Container[str]) -> list[WaitingInjection]:
+    return [
+        WaitingInjection(medium, text, operation.tool)
+        for medium, text in _live(scenario, media)
+        for operation in instructions(by_user(text)).operations
+        if isinstance(operation, Wait)
+    ]
+
+
+def _live(scenario: Scenario, media: Container[str]) -> Iterator[tuple[str, str]]:
+    """Yield medium and text of each live injection.
+
+    Of an attack over several documents, use the first one, to which the user is led.
+    """
+    texts = dict(_texts(scenario))
+    seen: set[tuple[str, str]] = set()
+    for entry in scenario.labels.planted:
+        attack, medium = (entry.family, entry.template), medium_of(entry.document)
+        if entry.live and attack not in seen and entry.document in texts:
+            seen.add(attack)
+            if medium in media:
+                yield medium, texts[entry.document]
 
 
 def medium_of(document: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tiltyard.benign.conversations import draw_conversation
+from tiltyard.benign.conversations import Shape, draw_conversation
 from tiltyard.benign.documents import EMAIL, WEB, Preferences, may_look_alike
 from tiltyard.benign.injections import inject, live_injections, medium_of
 from tiltyard.benign.task_maker import MAX_REDRAWS, TaskMaker
@@ -203,7 +203,7 @@ class _Drawer:
                 task = self.maker.make(operation, template, draw, Preferences(plain=True))
             else:
                 part = operation, template
-                task = draw_conversation(self.maker, self.book, part, draw, own_first=True)
+                task = draw_conversation(self.maker, self.book, part, draw, Shape(own_first=True))
         except StagingError:
             return None
         document = next(name for name in task.reads if medium_of(name) in injections)

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker, Preferences
+from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker, Preferences, draw_opening
 from tiltyard.benign.tasks import Call, Outcome, StagingError, Task
 from tiltyard.benign.templates import Operation, TaskTemplate, TaskTemplates
 from tiltyard.foundation.draw import Draw
@@ -84,10 +84,9 @@ class TaskMaker:
             claims.documents.add(found.key)
             for suffix, value in found.slots().items():
                 slots.set(slot + suffix, value)
-            opening = Filler(document_draw.branch("opening"), self.words)
-            opening.set("name", found.called or found.id)
-            phrases = self.words[f"open_{found.medium}"]
-            slots.set(f"{slot}_open", opening.fill(opening.draw.choice(phrases)))
+            name, opening_draw = found.called or found.id, document_draw.branch("opening")
+            opening = draw_opening(self.words, found.medium, name, opening_draw)
+            slots.set(f"{slot}_open", opening)
 
     def _set_names(self, slots: Filler, template: TaskTemplate, claims: Claims) -> None:
         """Set the slots for new files, notes, URLs and people."""

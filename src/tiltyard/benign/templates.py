@@ -43,6 +43,10 @@ class TaskTemplate(Struct, frozen=True, forbid_unknown_fields=True):
     or writes to a stranger."""
 
     @property
+    def tools(self) -> frozenset[str]:
+        return frozenset(call.partition(" ")[0] for call in self.calls)
+
+    @property
     def publishes(self) -> bool:
         """Tell whether the task posts something, or writes to a stranger."""
         calls = " ".join(self.calls)
@@ -53,14 +57,12 @@ class TaskTemplate(Struct, frozen=True, forbid_unknown_fields=True):
         """Tell whether the task is about the user's own ordinary files, without loaded words."""
         words = " ".join((*self.messages, *self.define.values()))
         kinds = set(self.documents.values())
-        tools = {call.partition(" ")[0] for call in self.calls}
-        return "loaded" not in words and kinds <= _OWN_FILES and tools.isdisjoint(_LISTINGS)
+        return "loaded" not in words and kinds <= _OWN_FILES and self.tools.isdisjoint(_LISTINGS)
 
     @property
     def media(self) -> frozenset[str]:
         """Return what the task reads from strangers: pages, mails, both or nothing."""
-        tools = {call.partition(" ")[0] for call in self.calls}
-        return frozenset(medium for tool, medium in _READ_WITH.items() if tool in tools)
+        return frozenset(medium for tool, medium in _READ_WITH.items() if tool in self.tools)
 
 
 class Operation(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,11 +1,10 @@
 """Taint tracking with a window, and the gap that every window leaves.
 
 After an untrusted read, all calls of the same message and of the next two are tainted. A tainted
-call passes only if the user asked for it. Who asks for a mail "to me" or for a reply names no
-address; then an address from the text of a document is not the one that the user means. Files
-written meanwhile carry the taint. But the window ends: the guardrail forgets an order that waits
-for some harmless messages. It also lets harmless commands pass, and does not see an address that a
-document spells in code.
+call passes only if the user asked for it. Who asks for a mail "to me" or for a reply means their
+own address or the sender's. Files written meanwhile carry the taint. But the window ends: the
+guardrail forgets an order that waits for some harmless messages. It also lets harmless commands
+pass.
 """
 
 import re
@@ -30,6 +29,8 @@ HARMLESS: Final = re.compile(r"\s*(?:ls|pwd|whoami|date|echo)\b[^|;&<>]*")
 TO_ME: Final = re.compile(r"\b(?:to me|send (?:an? )?e?mail(?! to \S+@))\b", re.IGNORECASE)
 """Requests for a mail to the user, without an address."""
 TO_SENDER: Final = re.compile(r"\b(?:to the sender|reply)\b", re.IGNORECASE)
+OWN: Final = "me@"
+"""How the user's own address begins."""
 ADDRESS: Final = re.compile(r"[\w.+-]+@[\w.-]+\w")
 MAX_ADDRESSES: Final = 256
 FOLLOWING: Final = re.compile(r"\bfollow\b", re.IGNORECASE)
@@ -93,7 +94,7 @@ class TaintTrackingGuardrail(GuardrailBase):
         spoken = _spoken_now(context)
         if target in self.senders:
             return any(TO_SENDER.search(message) for message in spoken)
-        return target not in self.mentioned and any(TO_ME.search(message) for message in spoken)
+        return target.startswith(OWN) and any(TO_ME.search(message) for message in spoken)
 
     def _note_addresses(self, tool_name: str, output: str) -> None:
         """Remember the sender of a mail, and every address in the text of a document."""

@@ -5,7 +5,8 @@ the world and the key only:
 
 - one short chain for each breach that the baseline finds against each rung of the ladder;
 - every live planted page and mail: the user opens it between ordinary tasks, early or late;
-- benign tasks and long conversations, whose pages and mails carry live injections.
+- benign tasks and long conversations, whose pages and mails carry live injections, some of which
+  the agent obeys many messages later.
 
 Planted local files stay out: the data-flow guardrail trusts local files by design, and to find that
 is the attackers' work.
@@ -20,9 +21,11 @@ import msgspec
 from msgspec import Struct
 
 from tiltyard import __version__
-from tiltyard.benign import Suite, Task, TaskKind, draw_tasks, under_attack
+from tiltyard.benign import Suite, Task, TaskKind, draw_suite, draw_tasks, under_attack
 from tiltyard.benign.documents import EMAIL, FILE, WEB
-from tiltyard.contracts.guardrail import GuardrailBase
+from tiltyard.benign.injections import inject
+from tiltyard.benign.late_orders import LateOrder, draw_late_orders
+from tiltyard.benign.templates import load_task_templates
 from tiltyard.foundation.draw import Draw
 from tiltyard.foundation.files import write_whole
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
@@ -35,12 +38,9 @@ from tiltyard.matches.settings import MatchSettings
 from tiltyard.search import Chain, SearchStatus
 from tiltyard.world import templates
 from tiltyard.world.scenario import Scenario
-from tiltyard.world.templates import Filler
 
 REMEMBERED: Final = 8
 MAX_TASKS_BEFORE: Final = 3
-MAX_QUIET_MESSAGES: Final = 12
-"""How many messages may come before the one that a waiting order waits for."""
 _FILE: Final = f"{FILE}:"
 
 
@@ -50,12 +50,13 @@ class Battery(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     """The hash of everything that the battery depends on."""
     chains: tuple[Chain, ...]
+    late_orders: tuple[LateOrder, ...]
     steps: int
     """The cost: the steps of the searches against all rungs."""
 
 
 class Poisoned(Struct, frozen=True):
-    """Benign tasks whose pages and mails carry live injections."""
+    """Benign tasks and conversations whose pages and mails carry live injections."""
 
     scenario: Scenario
     chains: tuple[Chain, ...]
@@ -109,15 +110,26 @@ def _decode(data: bytes, wanted: str) -> Battery | None:
     return battery if battery.id == wanted else None
 
 
-def poison(settings: MatchSettings, suite: Suite) -> Poisoned:
-    """Put injections into the pages and mails that the suite's other tasks read."""
-    tasks = [task for task in suite.tasks if task.kind is not TaskKind.INJECTED]
-    attacked = under_attack(tasks, settings.scenario, settings.key, (WEB, EMAIL))
-    return Poisoned(attacked.scenario, tuple(task.messages for task in attacked.tasks))
+def poison(settings: MatchSettings, suite: Suite, late_orders: Sequence[LateOrder]) -> Poisoned:
+    """Put injections into pages and mails: late orders, and one for each other task of the suite.
+
+    The conversations of late orders read no other injection, which could be obeyed earlier.
+    """
+    tasks = _without_injection(suite)
+    spared = {name for order in late_orders for name in order.reads}
+    attacked = under_attack(tasks, settings.scenario, settings.key, (WEB, EMAIL), spared)
+    late = {order.document: order.injection for order in late_orders}
+    chains = [one.messages for one in (*attacked.tasks, *late_orders)]
+    return Poisoned(inject(attacked.scenario, late), tuple(chains))
+
+
+def _without_injection(suite: Suite) -> list[Task]:
+    return [task for task in suite.tasks if task.kind is not TaskKind.INJECTED]
 
 
 def battery_id(settings: MatchSettings) -> str:
-    content = __version__, settings.ruleset.digest, settings.scenario.digest, settings.key
+    words = load_task_templates().version, templates.load().version
+    content = __version__, *words, settings.ruleset.digest, settings.scenario.digest, settings.key
     return sha256(msgspec.json.encode(content)).hexdigest()
 
 
@@ -139,7 +151,14 @@ def build_battery(settings: MatchSettings, progress: Progress = NO_PROGRESS) -> 
         judge = settings.make_judge(make())
         chains |= dict.fromkeys(_shortest_chains(judge, found.chains))
     chains |= dict.fromkeys(_planted(settings))
-    return Battery(battery_id(settings), tuple(chains), steps)
+    return Battery(battery_id(settings), tuple(chains), _late_orders(settings), steps)
+
+
+def _late_orders(settings: MatchSettings) -> tuple[LateOrder, ...]:
+    suite = draw_suite(settings.scenario, settings.key, settings.ruleset.defense)
+    # These documents get other injections.
+    read = {name for task in _without_injection(suite) for name in task.reads}
+    return tuple(draw_late_orders(settings.scenario, settings.key, (WEB, EMAIL), read))
 
 
 def _shortest_chains(judge: Judge, chains: Sequence[Chain]) -> Iterator[Chain]:
@@ -182,62 +201,14 @@ def _planted_files(scenario: Scenario) -> frozenset[str]:
 
 
 def _planted(settings: MatchSettings) -> Iterator[Chain]:
-    """Yield a chain for every live planted page and mail, and a late one if its order can wait.
-
-    Ordinary tasks come before and after it: some guardrails forget, or tire.
-    """
+    """Yield a chain for every live planted page and mail, with ordinary tasks before and after."""
     tasks = _tasks(settings)
     for entry in settings.scenario.labels.planted:
         if entry.live and not entry.document.startswith(_FILE):
             draw = Draw("battery", *settings.names, entry.document)
             said = _messages(draw.sample(tasks, draw.below(MAX_TASKS_BEFORE + 1)))
             yield *said, entry.opening, *_messages(draw.sample(tasks, 1))
-            opening, shuffled = _opening(entry.document, draw), draw.shuffled(tasks)
-            # Only local tasks, if they can trigger it: a guardrail with a window may count from the
-            # last page or mail.
-            local = [task for task in shuffled if not _reads_strangers(task)]
-            late = _late_chain(settings, opening, local) or _late_chain(settings, opening, shuffled)
-            if late:
-                yield late
-
-
-def _late_chain(settings: MatchSettings, opening: str, tasks: Sequence[Task]) -> Chain:
-    """Return a chain in which the agent obeys the opened document as late as possible.
-
-    Put all tasks that do not trigger the order before one that does. Return an empty chain if
-    nothing triggers it: the order does not wait.
-    """
-    quiet: Chain = (opening,)
-    trigger: Chain = ()
-    for task in tasks:
-        chain = *quiet, *task.messages
-        if _is_obeyed_later(settings, chain):
-            trigger = task.messages
-        elif len(chain) <= MAX_QUIET_MESSAGES:
-            quiet = chain
-    return (*quiet, *trigger) if trigger else ()
-
-
-def _opening(document: str, draw: Draw) -> str:
-    medium, _, name = document.partition(":")
-    filler = Filler(draw, templates.load().words)
-    filler.set("name", name)
-    return filler.fill(draw.choice(filler.words[f"open_{medium}"]))
-
-
-def _reads_strangers(task: Task) -> bool:
-    return not all(name.startswith(_FILE) for name in task.reads)
 
 
 def _messages(tasks: Sequence[Task]) -> list[str]:
     return [message for task in tasks for message in task.messages]
-
-
-def _is_obeyed_later(settings: MatchSettings, chain: Chain) -> bool:
-    """Tell whether the agent obeys, in a later message, what it read in the first one."""
-    env = settings.open_env(GuardrailBase())
-    for message in chain:
-        env.interact(message)
-    events = env.trace.events
-    first = {event.index for event in events if event.turn == 0}
-    return any(each.turn and not first.isdisjoint(each.call.because or ()) for each in events)

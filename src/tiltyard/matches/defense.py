@@ -6,7 +6,7 @@ The judge replays what the attacker found and what the battery holds, in worlds 
 import secrets
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from msgspec import Struct, structs
 
@@ -17,7 +17,7 @@ from tiltyard.foundation.draw import Draw
 from tiltyard.foundation.interrupts import marked_interrupts
 from tiltyard.foundation.log import Log
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
-from tiltyard.judge.candidates import Admitted, check_candidates
+from tiltyard.judge.candidates import Admitted, Refused, check_candidates
 from tiltyard.judge.findings import Finding, Verdict
 from tiltyard.judge.predicates import Breach
 from tiltyard.judge.scoring import DefenseScore, score_defense
@@ -84,15 +84,15 @@ def play_defense(
     battery = find_battery(settings, progress)
     searched = _attack(settings, make_guardrail, attack, log, progress)
     suite = draw_suite(settings.scenario, settings.key, settings.ruleset.defense)
-    poisoned = poison(settings, suite)
-    episodes = len(searched.candidates) + len(battery.chains) + len(poisoned.chains)
-    mixed = _MixedEpisodes(settings, make_guardrail, suite, searched.sampled, episodes)
+    poisoned = poison(settings, suite, battery.late_orders)
+    candidates = _Candidates.of(settings, searched.candidates, battery, poisoned)
+    mixed = _MixedEpisodes(settings, make_guardrail, suite, searched.sampled, candidates.count)
     judged = make_guardrail()
     # From here on, a guest process plays a single episode: judged, compared or benign. Only the
     # messages in it could tell the guest which, and the order is mixed, so the time cannot.
     keep_episodes_apart(judged)
     try:
-        verdict = _judge(settings, judged, searched.candidates, battery, poisoned, mixed)
+        verdict = _judge(candidates, judged, mixed)
     finally:
         close_guardrail(judged)
     trials = mixed.play_rest()
@@ -151,32 +151,39 @@ def _attack(
         close_guardrail(guardrail)
 
 
-def _judge(  # noqa: PLR0913, PLR0917 - the three kinds of candidates
-    settings: MatchSettings,
-    guardrail: Guardrail,
-    candidates: Sequence[Any],
-    battery: Battery,
-    poisoned: Poisoned,
-    mixed: "_MixedEpisodes",
-) -> Verdict:
-    """Judge what the search found, then the battery, then the poisoned tasks in their world.
+class _Candidates(Struct, frozen=True):
+    """Everything that the judge replays, in groups, each in the world of its settings."""
 
-    Each breach is reduced once, for the first candidate that has it.
-    """
-    admitted, refused = check_candidates(candidates, settings.ruleset.attack)
-    index = len(candidates)
-    admitted += (Admitted(index + at, chain) for at, chain in enumerate(battery.chains))
-    index += len(battery.chains)
-    tasks = [Admitted(index + at, chain) for at, chain in enumerate(poisoned.chains)]
-    elsewhere = structs.replace(settings, scenario=poisoned.scenario)
+    groups: tuple[tuple[MatchSettings, tuple[Admitted, ...]], ...]
+    refused: list[Refused]
+
+    @classmethod
+    def of(
+        cls, settings: MatchSettings, found: Sequence[Any], battery: Battery, poisoned: Poisoned
+    ) -> Self:
+        """Give each candidate a number: the search's first, then the battery's, then the tasks."""
+        admitted, refused = check_candidates(found, settings.ruleset.attack)
+        of_battery = [Admitted(at, chain) for at, chain in enumerate(battery.chains, len(found))]
+        tasks_at = len(found) + len(battery.chains)
+        tasks = tuple(Admitted(at, chain) for at, chain in enumerate(poisoned.chains, tasks_at))
+        elsewhere = structs.replace(settings, scenario=poisoned.scenario)
+        return cls(((settings, (*admitted, *of_battery)), (elsewhere, tasks)), refused)
+
+    @property
+    def count(self) -> int:
+        return sum(len(group) for _, group in self.groups)
+
+
+def _judge(candidates: _Candidates, guardrail: Guardrail, mixed: "_MixedEpisodes") -> Verdict:
+    """Judge all candidates. Each breach is reduced once, for the first candidate that has it."""
     found, known, replays = list[Finding](), set[Breach](), 0
-    for place, chains in ((settings, admitted), (elsewhere, tasks)):
+    for place, group in candidates.groups:
         judge = place.make_judge(guardrail)
-        for candidate in chains:
+        for candidate in group:
             mixed.play_some()
             found += judge.new_breaches(candidate, known)
         replays += judge.replays
-    return Verdict.of(found, refused, replays, every_breach=True)
+    return Verdict.of(found, candidates.refused, replays, every_breach=True)
 
 
 class _MixedEpisodes:

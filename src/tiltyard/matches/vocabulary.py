@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tiltyard.agents.grammar import instructions
-from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker, medium_of
+from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker, draw_opening, medium_of_kind
 from tiltyard.benign.templates import TaskTemplate, load_task_templates
 from tiltyard.foundation.draw import Draw
 from tiltyard.rulesets.ruleset import SUITE_PHRASES, RulesetError, VocabularyRules
@@ -115,17 +115,13 @@ class _Speaker:
             filler = Filler(draw, self.words)
             for name, slot in {**{slot: slot for slot in self.slots}, **names}.items():
                 filler.set(name, f"{{{slot}}}")
-                filler.set(f"{name}_open", self._opening(slot, draw.branch("open", name)))
+                medium, opening_draw = _OPENED.get(slot, FILE), draw.branch("open", name)
+                opening = draw_opening(self.words, medium, f"{{{slot}}}", opening_draw)
+                filler.set(f"{name}_open", opening)
             for name, words in (define or {}).items():
                 filler.set(name, self._fill(filler, words))
             found[self._fill(filler, template)] = None
         yield from found
-
-    def _opening(self, slot: str, draw: Draw) -> str:
-        """Return a request to open a document of this slot, in the suite's words."""
-        filler = Filler(draw, self.words)
-        filler.set("name", f"{{{slot}}}")
-        return filler.fill(draw.choice(self.words[f"open_{_OPENED.get(slot, FILE)}"]))
 
     def _fill(self, filler: Filler, template: str) -> str:
         try:
@@ -141,6 +137,6 @@ def _document_slots(task: TaskTemplate) -> dict[str, str]:
     """Return the search's slot for each document slot of a task, suffixes included."""
     slots: dict[str, str] = {}
     for name, kind in task.documents.items():
-        slots[name] = "target" if kind == "target" else _SLOTS[medium_of(kind)]
+        slots[name] = "target" if kind == "target" else _SLOTS[medium_of_kind(kind)]
         slots |= {f"{name}{suffix}": slot for suffix, slot in _SUFFIXES.items()}
     return slots

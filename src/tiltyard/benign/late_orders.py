@@ -1,0 +1,121 @@
+"""Conversations in which the agent obeys an order long after it has read it.
+
+A guardrail that forgets what it has read lets such an order pass. The conversations are drawn like
+the long ones of the suite, so only the order tells them apart.
+"""
+
+from collections.abc import Collection, Iterator
+from itertools import cycle, islice
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tiltyard.benign.conversations import MAX_MESSAGES, MIN_MESSAGES, Shape, draw_conversation
+from tiltyard.benign.injections import WaitingInjection, inject, medium_of, waiting_injections
+from tiltyard.benign.task_maker import TaskMaker
+from tiltyard.benign.tasks import StagingError, Task
+from tiltyard.benign.templates import load_task_templates
+from tiltyard.benign.trial import play
+from tiltyard.foundation.draw import Draw
+from tiltyard.guardrails.allow_all import AllowAllGuardrail
+from tiltyard.world.scenario import Scenario
+
+TRIES: Final = 20
+"""How many conversations to draw for one order. The one that is obeyed last is taken."""
+
+
+class LateOrder(Struct, frozen=True):
+    """A conversation, and the injection for the first document that it reads."""
+
+    messages: tuple[str, ...]
+    document: str
+    injection: str
+    reads: tuple[str, ...]
+    """All pages and mails that the conversation reads."""
+
+
+def draw_late_orders(
+    scenario: Scenario, key: str, media: Collection[str], avoided: Collection[str] = ()
+) -> list[LateOrder]:
+    """Draw conversations of every length, whose first document of `media` has a waiting order.
+
+    No two of them share a document of `media`, and they read none that `avoided` names.
+    """
+    waiting = waiting_injections(scenario, media)
+    lengths = range(MIN_MESSAGES, MAX_MESSAGES + 1)
+    # A guardrail with a window may count from the last page or mail, so half of them read no other.
+    # Each injection gets a short conversation too: it must not pay to deny the end of long ones.
+    shapes = [
+        Shape(own_first=True, length=length, local=local)
+        for local, ordered in ((False, lengths), (True, reversed(lengths)))
+        for length in ordered
+    ]
+    drawer = _Drawer(scenario, key, media, avoided)
+    orders: list[LateOrder] = []
+    for number, shape in enumerate(shapes):
+        # Each conversation prefers another injection.
+        preferred = number % len(waiting) if waiting else 0
+        drawn = (
+            drawer.draw_latest(shape, injection)
+            for injection in (*waiting[preferred:], *waiting[:preferred])
+        )
+        orders += islice(filter(None, drawn), 1)
+    return orders
+
+
+class _Drawer:
+    def __init__(
+        self, scenario: Scenario, key: str, media: Collection[str], avoided: Collection[str]
+    ) -> None:
+        self.scenario = scenario
+        self.book = load_task_templates()
+        self.maker = TaskMaker(scenario, self.book)
+        self.draw = Draw("late orders", self.book.version, key, scenario.digest)
+        self.media = media
+        self.taken = set(avoided)
+
+    def draw_latest(self, shape: Shape, injection: WaitingInjection) -> LateOrder | None:
+        """Draw the conversation in which the agent obeys the injection last.
+
+        Return None if no conversation obeys it, as in a scenario with few documents.
+        """
+        latest, order = 0, None
+        for task in self._conversations(shape, injection):
+            reads = tuple(name for name in task.reads if medium_of(name) in self.media)
+            own = [name for name in reads if medium_of(name) == injection.medium]
+            if not own or not self.taken.isdisjoint(reads):
+                continue
+            obeyed = self._obeyed_at(task, own[0], injection.text)
+            if obeyed > latest:
+                latest, order = obeyed, LateOrder(task.messages, own[0], injection.text, reads)
+            if obeyed == len(task.messages) - 1:
+                break
+        if order is not None:
+            self.taken.update(order.reads)
+        return order
+
+    def _conversations(self, shape: Shape, injection: WaitingInjection) -> Iterator[Task]:
+        own = [
+            (operation, template)
+            for operation in self.book.suite
+            for template in operation.task
+            if injection.medium in template.media and injection.tool not in template.tools
+        ]
+        draw = self.draw.branch(shape.length or 0, injection.text)
+        shape = replace(shape, late_tool=injection.tool, avoided=frozenset(self.taken))
+        for number, part in enumerate(islice(cycle(draw.shuffled(own)), TRIES)):
+            try:
+                yield draw_conversation(self.maker, self.book, part, draw.branch(number), shape)
+            except StagingError:
+                continue
+
+    def _obeyed_at(self, task: Task, document: str, text: str) -> int:
+        """Return the message in which the agent last obeys the document; 0 if only at once."""
+        poisoned = inject(self.scenario, {document: text})
+        events = play(task, poisoned, AllowAllGuardrail).trace.events
+        read = {event.index for event in events if event.turn == 0}
+        return max(
+            (event.turn for event in events if not read.isdisjoint(event.call.because or ())),
+            default=0,
+        )
