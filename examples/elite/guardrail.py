@@ -45,6 +45,8 @@ ORIGINALS: Final = frozenset(("web.open", "fs.read"))
 """Calls that return a document unchanged."""
 CHANGES: Final = re.compile(r"(?:^|[|;&])\s*(?:rm|mv|cp)\b|>|\s-[oT]\b")
 SENDS: Final = re.compile(r"(?:^|[|;&])\s*curl\b")
+SENTENCE: Final = re.compile(r"(?<=echo )\"[^\"\s]+ [^\"]*\"")
+"""Words to print, which name no file."""
 SAYS_ONLY: Final = re.compile(r"\s*(?:echo|pwd|whoami|date)\b[^|;&<>`$]*")
 
 
@@ -162,11 +164,16 @@ class Content:
         """Files in which a secret was seen."""
         self.carriers: tuple[str, ...] = ()
         """Files written while sealed. Their content is unknown."""
+        self.own_words: frozenset[str] = frozenset()
+        """Files that hold the user's own words."""
 
     def reason_against(self, tool_name: str, args: dict[str, str], context: Context) -> str:
         """Return why a call must not run; empty if it may."""
         if tool_name in ("fs.write", "fs.delete"):
-            path = args.get("path", "")
+            path, content = args.get("path", ""), args.get("content", "").strip()
+            self.own_words -= {path}
+            if tool_name == "fs.write" and any(content in said for said in context.user_messages):
+                self.own_words |= {path}
             return f"{path} must not be lost" if self._may_mean_vault(path) else ""
         if tool_name == "http.post":
             return self._reason_against_sending(args.get("data", ""), context)
@@ -191,12 +198,14 @@ class Content:
         )
 
     def _reason_against_running(self, command: str) -> str:
-        names = [word.strip("@\"'") for word in re.split(r"[\s|;&<>=]+", command)[1:]]
+        words = SENTENCE.sub(" ", command)
+        names = [word.strip("@\"'") for word in re.split(r"[\s|;&<>=]+", words)[1:]]
         if CHANGES.search(command) and any(map(self._may_mean_vault, names)):
             return "a protected file may be lost"
         if SENDS.search(command):
             files = re.findall(r"@([^\s\"']+)", command)
-            if (self.is_sealed and files) or any(map(self._may_mean_vault, files)):
+            unknown = self.is_sealed and not self.own_words.issuperset(files)
+            if unknown or any(map(self._may_mean_vault, files)):
                 return "nobody can tell whether a secret is in what would leave"
         return ""
 
@@ -208,8 +217,10 @@ class Content:
                 self._seal(path)
             self.is_sealed = self.is_sealed or path in self.carriers
         elif tool_name == "shell.run" and not SAYS_ONLY.fullmatch(args.get("cmd", "")):
-            # The output of a command may be the content of any file, in any form.
+            # The output of a command may be the content of any file, in any form. So may be any
+            # file that the command writes.
             self.is_sealed = True
+            self.own_words = frozenset()
         elif tool_name == "fs.write" and self.is_sealed and path not in self.carriers:
             self.carriers = (*self.carriers, path)
 
