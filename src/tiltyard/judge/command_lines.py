@@ -5,11 +5,11 @@ result, and builds simpler lines from the words as they are written.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from tiltyard.contracts.trace import Event
-from tiltyard.world.results import OpenedFile, ParsedCommand, ParsedPipeline, ParsedWord, Use
+from tiltyard.world.results import OpenedFile, ParsedCommand, ParsedWord, Use
 
 HARM: Final = (Use.WRITE, Use.APPEND, Use.DELETE)
 _NOTHING: Final = "date"
@@ -122,28 +122,27 @@ def _paths(command: ParsedCommand, word: ParsedWord) -> set[str]:
     return {each.path for each in command.opened if each.name in word.values}
 
 
-def sparing(event: Event, path: str) -> str | None:
-    """Return the same line without its harm to a file; None if the line does no harm to it."""
-    if not any(each.path == path and each.use in HARM for each in opened_files(event)):
+def sparing(event: Event, paths: Collection[str]) -> str | None:
+    """Return the same line without its harm to some files; None if the line does no such harm."""
+    if not any(_harms(command, paths) for command in _commands(event)):
         return None
     parts: list[str] = []
     for pipeline in event.result.line:
         parts.append("&&" if pipeline.conditional else ";")
-        parts.append(_sparing(pipeline, path))
+        commands = (
+            _spared(command, paths) if _harms(command, paths) else _written(command)
+            for command in pipeline.commands
+        )
+        parts.append(" | ".join(commands))
     return " ".join(parts[1:])
 
 
-def _sparing(pipeline: ParsedPipeline, path: str) -> str:
-    return " | ".join(
-        _spared(command, path)
-        if any(each.path == path and each.use in HARM for each in command.opened)
-        else _written(command)
-        for command in pipeline.commands
-    )
+def _harms(command: ParsedCommand, paths: Collection[str]) -> bool:
+    return any(each.path in paths and each.use in HARM for each in command.opened)
 
 
-def _spared(command: ParsedCommand, path: str) -> str:
-    if any(path in _paths(command, target) for _, target in command.redirects):
+def _spared(command: ParsedCommand, paths: Collection[str]) -> str:
+    if any(not _paths(command, target).isdisjoint(paths) for _, target in command.redirects):
         return _written(command, inward=True)
     if _name(command) == "mv":
         return " ".join(("cp", *(word.written for word in command.words[1:])))

@@ -60,6 +60,11 @@ class PlainWays:
                 break
             self._failed.setdefault(request.way, []).append(request)
 
+    @property
+    def proven(self) -> bool:
+        """Tell whether the guardrail stopped every way that is plainer than the one that counts."""
+        return self.all_stopped() or (self.reached is not None and not self._failed)
+
     def all_stopped(self) -> bool:
         """Tell whether the guardrail stopped every way that the judge tried, and none is left."""
         complete = self._requests.complete or self.reached is not None

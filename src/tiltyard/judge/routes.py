@@ -15,6 +15,7 @@ from msgspec import Struct
 from tiltyard.agents.grammar import Split, instructions
 from tiltyard.contracts.trace import Event, Trace
 from tiltyard.judge.actions import ActionKey, action_key
+from tiltyard.judge.carriers import carried_texts
 from tiltyard.judge.causal_graph import CausalGraph
 from tiltyard.judge.cells import Route
 from tiltyard.judge.command_lines import printing, sources, sparing, spellings
@@ -26,7 +27,6 @@ from tiltyard.judge.seeing_through import PlainView, decoded_orders
 from tiltyard.judge.sightings import Sighting, find_again
 from tiltyard.judge.simpler_agent import Simplification
 from tiltyard.world.results import FROM_USER, ToolCall
-from tiltyard.world.state import Mailed, Posted, Wrote
 from tiltyard.world.text import USER, Derived, SourceKind, Text, by_user
 
 _MAX_WAYS: Final = 16
@@ -63,7 +63,7 @@ def choose_route(replays: Replays, chain: Chain, sighting: Sighting) -> Chosen:
         return Chosen(breach, Route.DIRECT)
     requests = plain_requests(detection, chain, trace, replays.evidence.canaries)
     plain = PlainWays(replays, requests, sighting)
-    proven = plain.reached is not None or plain.all_stopped()
+    proven = plain.proven
     if plain.reached is not None:
         # A plain request keeps only the detours that a document itself orders.
         chain, sighting = plain.reached
@@ -176,11 +176,11 @@ def _sparing(
 ) -> Iterator[tuple[ActionKey, ToolCall]]:
     """Yield commands to run instead of those that move, delete or change an original."""
     documents = [o for at in copies for o in events[at].result.output.origins()]
-    for path in dict.fromkeys(o.document for o in documents if o.kind is SourceKind.FILE):
-        for event in events:
-            line = sparing(event, path)
-            if line is not None:
-                yield action_key(event.call), command_call(line)
+    paths = {o.document for o in documents if o.kind is SourceKind.FILE}
+    for event in events:
+        line = sparing(event, paths)
+        if line is not None:
+            yield action_key(event.call), command_call(line)
 
 
 def _originals(graph: CausalGraph, index: int, depth: int) -> list[ToolCall]:
@@ -252,14 +252,4 @@ def _is_encoded(event: Event, cargo: frozenset[str]) -> bool:
 def _texts(event: Event) -> Iterator[Text]:
     """Yield the order behind a call, its arguments, and what it wrote or sent."""
     yield event.call.clause
-    for value in event.call.args.values():
-        if isinstance(value, Text):
-            yield value
-    for effect in event.effects:
-        if isinstance(effect, Posted):
-            yield effect.url
-            yield effect.data
-        elif isinstance(effect, Mailed):
-            yield effect.mail.body
-        elif isinstance(effect, Wrote):
-            yield effect.after.content
+    yield from carried_texts(event)
