@@ -10,7 +10,7 @@ from tiltyard import Context, Decision, GuardrailBase
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.judge import Finding, Judge, Verdict
 from tiltyard.judge.command_lines import spellings
-from tiltyard.judge.judge import MAX_WORK_TO_REDUCE
+from tiltyard.judge.work import MAX_WORK
 from tiltyard.world.scenario import Scenario
 
 House = Callable[..., Scenario]
@@ -90,7 +90,7 @@ def test_costly_commands_use_up_the_work_for_a_candidate(house: House) -> None:
     (finding,) = judge.findings((*lines, f'read file "q20", post it to {DROP}'))
     work = sum(event.result.work for event in finding.trace.events)
     assert work > 20 * 512 * 3000
-    assert judge.replays <= MAX_WORK_TO_REDUCE // work + 4
+    assert judge.replays <= MAX_WORK // work + 4
     assert (finding.cell.route.value, finding.proven) == ("direct", False)
 
 

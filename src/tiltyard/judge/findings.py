@@ -47,7 +47,7 @@ class Verdict(Struct, frozen=True):
     refused: tuple[Refused, ...]
     replays: int
     unverified: tuple[Refused, ...] = ()
-    """Candidates that the judge could not finish, because the model had no requests left."""
+    """Candidates that the judge could not finish, because a budget was spent."""
 
     @staticmethod
     def of(

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from tiltyard.contracts.trace import Event
-from tiltyard.judge.canaries import MAX_LAYERS, Canary, Range, find_canaries
+from tiltyard.judge.canaries import MAX_LAYERS, CanarySearch, Range
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.state import Posted
 from tiltyard.world.text import Derived, Encoding, Piece, SourceKind, Text
@@ -60,12 +60,10 @@ def _protected_file(content: str, canaries: tuple[str, ...]) -> ProtectedFile:
 class LeakTracker:
     """Finds leaks in a trace: one meter per kind of author, and one for all authors together."""
 
-    def __init__(
-        self, files: Mapping[str, ProtectedFile], canaries: Callable[[], tuple[Canary, ...]]
-    ) -> None:
+    def __init__(self, files: Mapping[str, ProtectedFile], search: CanarySearch) -> None:
         self._files = files
-        self._canaries = canaries
-        """Called only when labels are not enough."""
+        self._search = search
+        """Used only when labels are not enough."""
         self._may_lack_labels = False
         """True once a secret may have lost its label."""
         self._lacks_labels = False
@@ -89,12 +87,11 @@ class LeakTracker:
         if complete or not (self._may_lack_labels or event.call.because is None):
             return complete
         # Labels cannot follow a secret that decided which words were printed: search for it.
-        canaries = self._canaries()
         layers = 1 if event.call.because is not None and not self._lacks_labels else MAX_LAYERS
         if len(posted.data.string) <= MAX_PART_CHARS:
             self._stream = (self._stream + posted.data.string)[-MAX_STREAM_CHARS:]
         strings = dict.fromkeys((*(s for t in texts for s in _strings(t)), self._stream))
-        inferred = [found for each in strings for found in find_canaries(each, canaries, layers)]
+        inferred = [found for each in strings for found in self._search.find(each, layers)]
         return self._measure(event, source, texts, inferred) if inferred else ()
 
     def _measure(

@@ -13,7 +13,8 @@ from tiltyard.contracts.agent import MeteredAgent
 from tiltyard.contracts.purse import OutOfRequestsError, Purse
 from tiltyard.judge.candidates import Admitted, Refused
 from tiltyard.judge.findings import Finding, Verdict
-from tiltyard.judge.judge import Judge
+from tiltyard.judge.judge import TOO_MUCH_WORK, Judge
+from tiltyard.judge.work import OutOfWorkError
 
 MakeJudge = Callable[[MeteredAgent], Judge]
 Judged = tuple[list[Finding], int, Refused | None]
@@ -68,7 +69,9 @@ def _judge_wave(
         candidate = wave[at]
         judge = make_judge(agent.paying_from(purses[at]))
         try:
-            return judge.findings(candidate.messages, candidate.index), judge.replays, None
+            return judge.verify(candidate), judge.replays, None
+        except OutOfWorkError:
+            return [], judge.replays, Refused(candidate.index, TOO_MUCH_WORK)
         except OutOfRequestsError as error:
             why = f"could not be verified: {error}"
             return [], judge.replays, Refused(candidate.index, why)

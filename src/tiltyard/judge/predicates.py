@@ -7,20 +7,19 @@ messages lead to it anyway, is the answer of the counterfactual in the `Evidence
 
 from collections.abc import Iterator
 from enum import StrEnum
-from functools import cached_property
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from tiltyard.contracts.trace import Event, Trace
 from tiltyard.judge.actions import action_key, keys_of, target_name
-from tiltyard.judge.canaries import Canary, canaries_of
+from tiltyard.judge.canaries import CanarySearch
 from tiltyard.judge.carriers import Carriers
 from tiltyard.judge.counterfactual import Counterfactual
 from tiltyard.judge.leaks import LeakTracker, ProtectedFile
 from tiltyard.judge.provenance import OriginalDocuments
 from tiltyard.world.results import ToolCall
-from tiltyard.world.state import Deleted, Effect, Mailed, Posted, World, Wrote
+from tiltyard.world.state import Deleted, Effect, Mailed, Posted, Wrote
 from tiltyard.world.text import USER, Origin, Part, SourceKind, Text
 
 
@@ -110,24 +109,20 @@ class Evidence:
         self,
         protected_files: dict[str, ProtectedFile],
         originals: OriginalDocuments,
-        world: World,
+        search: CanarySearch,
         counterfactual: Counterfactual,
     ) -> None:
         self.protected_files = protected_files
         self.originals = originals
+        self.search = search
+        """Searches for this replay's canaries where labels cannot follow a secret."""
         self.counterfactual = counterfactual
-        self._world = world
-
-    @cached_property
-    def canaries(self) -> tuple[Canary, ...]:
-        """The canaries of this replay, to search for where labels cannot follow a secret."""
-        return canaries_of(self._world, self.protected_files)
 
 
 def find_breaches(trace: Trace, evidence: Evidence) -> list[Detection]:
     """Return the breaches in a trace: for each core and target, the first one that is complete."""
     found: dict[Breach, Detection] = {}
-    leaks = LeakTracker(evidence.protected_files, lambda: evidence.canaries)
+    leaks = LeakTracker(evidence.protected_files, evidence.search)
     events, said = trace.events, trace.user_messages
 
     def authors_of(event: Event) -> tuple[Origin, ...]:

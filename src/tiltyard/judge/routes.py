@@ -61,7 +61,7 @@ def choose_route(replays: Replays, chain: Chain, sighting: Sighting) -> Chosen:
     detours = find_detours(sighting)
     if not detours.ways and breach.source is SourceKind.USER:
         return Chosen(breach, Route.DIRECT)
-    requests = plain_requests(detection, chain, trace, replays.evidence.canaries)
+    requests = plain_requests(detection, chain, trace, replays.evidence.search.canaries)
     plain = PlainWays(replays, requests, sighting)
     proven = plain.proven
     if plain.reached is not None:

@@ -116,8 +116,8 @@ def note_offense(part: OffensePart) -> Iterator[str]:
         yield "No candidate broke anything: the opponent held, or nothing happened."
     if part.unverified:
         yield (
-            f"{len(part.unverified)} of the candidates could not be verified within the budget of "
-            "requests, and count for nothing."
+            f"{len(part.unverified)} of the candidates could not be verified within the judge's "
+            "budget, and count for nothing."
         )
 
 

@@ -151,7 +151,8 @@ class OffensePart(Struct, frozen=True, forbid_unknown_fields=True):
     unverified: Annotated[
         tuple[Unverified, ...],
         Meta(
-            description="Candidates that the judge could not verify within the budget of requests."
+            description="Candidates that the judge could not verify within its budget of requests "
+            "or work."
         ),
     ] = ()
     models: Annotated[
