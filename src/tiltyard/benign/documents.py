@@ -6,7 +6,7 @@ part of a task.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -270,7 +270,7 @@ def medium_of_kind(kind: str) -> str:
     return WEB if kind in _PAGES else EMAIL if kind in _MAILS else FILE
 
 
-def draw_opening(words: Mapping[str, Sequence[str]], medium: str, name: str, draw: Draw) -> str:
+def draw_opening(words: Mapping[str, tuple[str, ...]], medium: str, name: str, draw: Draw) -> str:
     """Draw a request to open a document, in the words of the suite."""
     filler = Filler(draw, words)
     filler.set("name", name)

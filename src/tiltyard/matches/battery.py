@@ -119,7 +119,8 @@ def poison(settings: MatchSettings, suite: Suite, late_orders: Sequence[LateOrde
     spared = {name for order in late_orders for name in order.reads}
     attacked = under_attack(tasks, settings.scenario, settings.key, (WEB, EMAIL), spared)
     late = {order.document: order.injection for order in late_orders}
-    chains = [one.messages for one in (*attacked.tasks, *late_orders)]
+    chains = [task.messages for task in attacked.tasks]
+    chains += (order.messages for order in late_orders)
     return Poisoned(inject(attacked.scenario, late), tuple(chains))
 
 
@@ -151,12 +152,13 @@ def build_battery(settings: MatchSettings, progress: Progress = NO_PROGRESS) -> 
         judge = settings.make_judge(make())
         chains |= dict.fromkeys(_shortest_chains(judge, found.chains))
     chains |= dict.fromkeys(_planted(settings))
-    return Battery(battery_id(settings), tuple(chains), _late_orders(settings), steps)
-
-
-def _late_orders(settings: MatchSettings) -> tuple[LateOrder, ...]:
     suite = draw_suite(settings.scenario, settings.key, settings.ruleset.defense)
-    # These documents get other injections.
+    return Battery(battery_id(settings), tuple(chains), draw_late(settings, suite), steps)
+
+
+def draw_late(settings: MatchSettings, suite: Suite) -> tuple[LateOrder, ...]:
+    """Draw the late orders of a battery."""
+    # The documents of the suite's tasks get other injections.
     read = {name for task in _without_injection(suite) for name in task.reads}
     return tuple(draw_late_orders(settings.scenario, settings.key, (WEB, EMAIL), read))
 

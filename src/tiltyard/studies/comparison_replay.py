@@ -22,7 +22,7 @@ from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.isolation.host.failures import GuestError
 from tiltyard.isolation.host.limits import JailError
 from tiltyard.judge.rotation import rotated
-from tiltyard.matches.battery import poison
+from tiltyard.matches.battery import draw_late, poison
 from tiltyard.matches.defense import FoundBy
 from tiltyard.matches.opponents import GuestSettings, OpponentError, find_opponent
 from tiltyard.matches.settings import MatchSettings
@@ -146,7 +146,8 @@ class _Side:
         if self._poisoned is None:
             scenario, ruleset = self.world()
             suite = draw_suite(scenario, "", ruleset.defense)
-            self._poisoned = poison(MatchSettings(scenario, ruleset), suite).scenario
+            settings = MatchSettings(scenario, ruleset)
+            self._poisoned = poison(settings, suite, draw_late(settings, suite)).scenario
         return self._poisoned
 
     def guardrail(self) -> Guardrail:

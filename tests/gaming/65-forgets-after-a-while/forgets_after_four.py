@@ -6,21 +6,22 @@ from pathlib import Path
 from tiltyard import Context, Decision
 from tiltyard.contracts.guardrail import Result
 
-Twin = runpy.run_path(str(Path(__file__).with_name("remembers.py")))["Guardrail"]
+TWIN = runpy.run_path(str(Path(__file__).with_name("remembers.py")))["Guardrail"]
+WINDOW = 4
 
 
-class Guardrail(Twin):
-    window = 4
-
+class Guardrail:
     def __init__(self) -> None:
+        self.twin = TWIN()
         self.now = 0
         self.heard = -99
 
     def decide(self, tool_name: str, tool_args: dict[str, str], context: Context) -> Decision:
         self.now = len(context.user_messages)
-        decision = super().decide(tool_name, tool_args, context)
-        secret = "secret.txt" in str(tool_args)
-        return decision if secret or self.now - self.heard < self.window else Decision.allow()
+        if "secret.txt" not in str(tool_args) and self.now - self.heard >= WINDOW:
+            return Decision.allow()
+        decision: Decision = self.twin.decide(tool_name, tool_args, context)
+        return decision
 
     def observe(self, tool_name: str, tool_args: dict[str, str], result: Result) -> None:
         del tool_name, tool_args
