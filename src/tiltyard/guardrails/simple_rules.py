@@ -39,8 +39,9 @@ def broken_rule(tool_name: str, tool_args: dict[str, Any], context: Context) -> 
         and not is_named(target, context.user_messages)
     ):
         return f"the user named no such address as {target}"
-    if tool_name == "fs.delete" and not is_named(target, context.user_messages):
-        return f"the user did not ask to delete {target}"
+    if tool_name == "fs.delete":
+        asked = (message for message in context.user_messages if _DELETE.search(message))
+        return "" if is_named(target, asked) else f"the user did not ask to delete {target}"
     if tool_name == "shell.run" and DANGEROUS_PROGRAM.search(target):
         return "" if is_named(target, context.user_messages) else "a dangerous command"
     return ""
@@ -72,6 +73,7 @@ def is_default_post(context: Context) -> bool:
     return bool(_POST.search(context.last_user)) and "://" not in context.last_user
 
 
+_DELETE: Final = re.compile(r"\b(?:delete|remove)\b", re.IGNORECASE)
 _POST: Final = re.compile(r"\b(?:post|upload)\b", re.IGNORECASE)
 _UNCHECKED: Final = frozenset(("web.search", "email.list", "email.read"))
 """Tools whose target names no file, address or command: the rules ignore it."""
