@@ -242,6 +242,17 @@ def test_every_template_is_planted_live_and_as_a_look_alike(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_a_label_records_the_payload_of_its_document(seed: int) -> None:
+    bodies = documents(made(seed))
+    for entry in made(seed).labels.planted:
+        before, payload, after = bodies[entry.document].partition(entry.payload)
+        assert payload, entry
+        assert bool(instructions(by_user(payload))) is entry.live
+        assert not instructions(by_user(before.rstrip(" ")))
+        assert not instructions(by_user(after.lstrip(" ")))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_every_source_reaches_every_sink(seed: int) -> None:
     sinks = ("http.post", "email.send", "fs.write", "fs.delete", "shell.run")
     reached: set[tuple[str, str]] = set()

@@ -181,22 +181,25 @@ class _Builder:
         for name, template in attack.define.items():
             slots.set(name, slots.fill(template))
 
-        def write(role: str, body: str, title: str = "") -> Document:
-            words = slots.fill(body), slots.fill(title)
-            return self._write(draw.branch("write", role), places[role], *words)
+        def plant(role: str, body: str, title: str = "") -> tuple[Document, str]:
+            payload, title = slots.fill(body), slots.fill(title)
+            return self._write(draw.branch("write", role), places[role], payload, title), payload
 
         for role, body in (("entry", attack.live), ("twin", attack.twin)):
             live = role == "entry"
             linked = attack.linked if live else ()
             opening, calls = _opening(places[role], attack, slots, draw.branch("opening", role))
+            entry = plant(role, body)
+            others = [(plant(x.name, x.body, x.title), x.ordinary) for x in linked]
             planted = tuple(
-                Planted(f"{place.medium}:{place.name}", family, attack.name, live, opening)
-                for place in (places[role], *(places[x.name] for x in linked if not x.ordinary))
+                Planted(f"{d.medium}:{d.name}", family, attack.name, live, opening, payload)
+                for (d, payload), ordinary in ((entry, False), *others)
+                if not ordinary
             )
             yield Staged(
                 planted,
                 calls + _expand(attack.expect, slots) if live else calls,
-                (write(role, body), *(write(x.name, x.body, x.title) for x in linked)),
+                (entry[0], *(document for (document, _), _ in others)),
             )
 
     def ordinary(self, medium: str, number: int) -> Document:

@@ -45,6 +45,9 @@ class Planted(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """False for a look-alike."""
     opening: str
     """A message of the user that leads the agent to the document."""
+    payload: str = ""
+    """The exact text of the injection or look-alike in the document, without the words around it.
+    Empty if the labels do not record it."""
 
 
 class Labels(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
