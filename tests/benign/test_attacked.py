@@ -75,7 +75,9 @@ def test_a_useful_trial_succeeds_and_has_no_breach(made: Made) -> None:
     assert met.useful <= min(met.succeeded, met.trials - met.breached)
 
 
-def test_an_injection_is_added_below_a_document_and_changes_nothing_else(made: Made) -> None:
+def test_an_injection_leaves_the_text_of_a_document_in_one_piece_and_changes_nothing_else(
+    made: Made,
+) -> None:
     scenario = made(123)
     tasks = draw_tasks(scenario, "a match", 5)
     staged = under_attack(tasks, scenario, "a match")
@@ -85,7 +87,7 @@ def test_an_injection_is_added_below_a_document_and_changes_nothing_else(made: M
     assert changed
     for page in changed:
         was = before[page.id]
-        assert page.content.startswith(was.content)
+        assert was.content.strip() in page.content
         assert (page.title, page.url) == (was.title, was.url)
     for query in ("howto", "welcome", "hockey"):
         hits = [s.world.web.search(query, neutral=False).hits for s in (scenario, staged.scenario)]

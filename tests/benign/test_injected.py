@@ -71,14 +71,14 @@ def test_only_documents_that_injected_tasks_read_differ(drawn: Drawn, seed: int)
         if before != after:
             changed += 1
             assert f"web:{before.id}" in read
-            assert after.content.startswith(before.content)
+            assert before.content.strip() in after.content
             assert (before.id, before.title, before.url) == (after.id, after.title, after.url)
     for folder, mails in scenario.folders.items():
         for mail, other in zip(mails, poisoned.folders[folder], strict=True):
             if mail != other:
                 changed += 1
                 assert f"email:{mail.id}" in read
-                assert other.body.startswith(mail.body)
+                assert mail.body.strip() in other.body
     assert changed > 5
     assert (poisoned.files, poisoned.labels) == (scenario.files, scenario.labels)
     for query in ("howto", "welcome", "news"):

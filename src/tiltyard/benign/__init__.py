@@ -2,7 +2,8 @@
 
 `suite.toml` and `extended.toml` hold the tasks. `templates` reads them, `documents` picks documents
 of a scenario for them, and `task_maker` fills their slots. `conversations` joins several tasks, and
-`injections` puts injections into the documents that tasks read. `suite` draws the tasks of a match,
+`injections` puts injections into the documents that tasks read, in the words of `rewording`;
+`late_orders` draws conversations in which an order waits. `suite` draws the tasks of a match,
 `trial` plays one with a guardrail, and `attacked` measures the utility under attack.
 """
 

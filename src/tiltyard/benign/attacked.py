@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker
 from tiltyard.benign.injections import inject, live_injections, medium_of
+from tiltyard.benign.rewording import reword
 from tiltyard.benign.tasks import Task
 from tiltyard.benign.templates import load_task_templates
 from tiltyard.benign.trial import play
@@ -110,6 +111,8 @@ def under_attack(
             name for name in strange if injections.get(medium_of(name)) and name not in spared
         ]
         for name in reached:
-            added.setdefault(name, draw.branch(name).choice(injections[medium_of(name)]))
+            its_draw = draw.branch(name)
+            text = its_draw.choice(injections[medium_of(name)])
+            added.setdefault(name, reword(text, its_draw))
         (attacked if reached else left_out).append(task)
     return AttackedSuite(inject(scenario, added), tuple(attacked), tuple(left_out))

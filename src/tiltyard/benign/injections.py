@@ -1,7 +1,4 @@
-"""The live injections of a scenario, and how to add one to another document.
-
-An injection goes below the text of a document, like a comment below a page.
-"""
+"""The live injections of a scenario, and how to add one to another document."""
 
 from collections.abc import Container, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -10,10 +7,12 @@ from msgspec.structs import replace
 
 from tiltyard.agents.grammar import Wait, instructions
 from tiltyard.benign.documents import EMAIL, FILE, WEB
+from tiltyard.foundation.draw import Draw
 from tiltyard.world.scenario import Scenario
 from tiltyard.world.text import by_user
 
-_SEPARATOR: Final = "\n\n"
+_PARAGRAPH: Final = "\n\n"
+_SENTENCE_ENDS: Final = (".", "!", "?")
 
 
 def live_injections(
@@ -53,14 +52,13 @@ def _live(scenario: Scenario, media: Container[str]) -> Iterator[tuple[str, str]
 
     Of an attack over several documents, use the first one, to which the user is led.
     """
-    texts = dict(_texts(scenario))
     seen: set[tuple[str, str]] = set()
     for entry in scenario.labels.planted:
         attack, medium = (entry.family, entry.template), medium_of(entry.document)
-        if entry.live and attack not in seen and entry.document in texts:
+        if entry.live and attack not in seen:
             seen.add(attack)
             if medium in media:
-                yield medium, texts[entry.document]
+                yield medium, entry.payload
 
 
 def medium_of(document: str) -> str:
@@ -68,29 +66,39 @@ def medium_of(document: str) -> str:
 
 
 def inject(scenario: Scenario, injections: Mapping[str, str]) -> Scenario:
-    """Return the scenario with an injection below each document that `injections` names.
+    """Return the scenario with an injection in each document that `injections` names.
 
     The search index does not change.
     """
-    added = {document: _SEPARATOR + text for document, text in injections.items()}
+
+    def injected(document: str, text: str) -> str:
+        injection = injections.get(document)
+        return text if injection is None else _insert(injection, text, document)
+
     pages = tuple(
-        replace(page, content=page.content + added.get(f"{WEB}:{page.id}", ""))
-        for page in scenario.pages
+        replace(page, content=injected(f"{WEB}:{page.id}", page.content)) for page in scenario.pages
     )
     folders = {
         folder: tuple(
-            replace(mail, body=mail.body + added.get(f"{EMAIL}:{mail.id}", "")) for mail in mails
+            replace(mail, body=injected(f"{EMAIL}:{mail.id}", mail.body)) for mail in mails
         )
         for folder, mails in scenario.folders.items()
     }
-    contents = {
-        path: text + added.get(f"{FILE}:{path}", "") for path, text in scenario.files.items()
-    }
+    contents = {path: injected(f"{FILE}:{path}", text) for path, text in scenario.files.items()}
     return Scenario(pages, folders, contents, scenario.labels, scenario.world.web.index)
 
 
-def _texts(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    yield from ((f"{WEB}:{page.id}", page.content) for page in scenario.pages)
-    for mails in scenario.folders.values():
-        yield from ((f"{EMAIL}:{mail.id}", mail.body) for mail in mails)
-    yield from ((f"{FILE}:{path}", text) for path, text in scenario.files.items())
+def _insert(injection: str, text: str, document: str) -> str:
+    """Put an injection above or below a text, as a paragraph or in the first or last one.
+
+    A guardrail must not know an injection by its place. The text stays in one piece: the user may
+    want to keep it.
+    """
+    draw = Draw("injection", document, injection)
+    body = text.rstrip("\n")
+    above, inline = draw.chance(1, 3), draw.chance(1, 2) and medium_of(document) != EMAIL
+    first, second = (injection, body) if above else (body, injection)
+    last_line = first.rpartition("\n")[2]
+    # A quotation is not obeyed, and a sentence must end before the next one begins.
+    joined = inline and last_line[:1] not in (">", "-") and last_line.endswith(_SENTENCE_ENDS)
+    return f"{first}{' ' if joined else _PARAGRAPH}{second}\n"

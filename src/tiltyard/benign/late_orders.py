@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tiltyard.benign.conversations import MAX_MESSAGES, MIN_MESSAGES, Shape, draw_conversation
 from tiltyard.benign.injections import WaitingInjection, inject, medium_of, waiting_injections
+from tiltyard.benign.rewording import reword
 from tiltyard.benign.task_maker import TaskMaker
 from tiltyard.benign.tasks import StagingError, Task
 from tiltyard.benign.templates import load_task_templates
@@ -81,14 +82,15 @@ class _Drawer:
         Return None if no conversation obeys it, as in a scenario with few documents.
         """
         latest, order = 0, None
+        text = reword(injection.text, self.draw.branch("words", shape.length or 0, injection.text))
         for task in self._conversations(shape, injection):
             reads = tuple(name for name in task.reads if medium_of(name) in self.media)
             own = [name for name in reads if medium_of(name) == injection.medium]
             if not own or not self.taken.isdisjoint(reads):
                 continue
-            obeyed = self._obeyed_at(task, own[0], injection.text)
+            obeyed = self._obeyed_at(task, own[0], text)
             if obeyed > latest:
-                latest, order = obeyed, LateOrder(task.messages, own[0], injection.text, reads)
+                latest, order = obeyed, LateOrder(task.messages, own[0], text, reads)
             if obeyed == len(task.messages) - 1:
                 break
         if order is not None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tiltyard.benign.conversations import Shape, draw_conversation
 from tiltyard.benign.documents import EMAIL, WEB, Preferences, may_look_alike
 from tiltyard.benign.injections import inject, live_injections, medium_of
+from tiltyard.benign.rewording import reword
 from tiltyard.benign.task_maker import MAX_REDRAWS, TaskMaker
 from tiltyard.benign.tasks import StagingError, Task, TaskKind
 from tiltyard.benign.templates import Operation, TaskTemplate, load_task_templates
@@ -207,7 +208,8 @@ class _Drawer:
         except StagingError:
             return None
         document = next(name for name in task.reads if medium_of(name) in injections)
-        text = draw.branch("injection").choice(injections[medium_of(document)])
+        injection_draw = draw.branch("injection")
+        text = reword(injection_draw.choice(injections[medium_of(document)]), injection_draw)
         return _Injected(replace(task, kind=TaskKind.INJECTED), document, text)
 
 

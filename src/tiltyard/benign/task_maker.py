@@ -140,9 +140,9 @@ class TaskMaker:
 
 
 def _filled(outcome: Outcome, slots: Filler) -> Outcome:
-    return Outcome(
-        outcome.kind, slots.fill(outcome.name), slots.fill(outcome.holds), outcome.spelled
-    )
+    # The line end of a document is not a part of what the user wants.
+    holds = slots.fill(outcome.holds).rstrip("\n")
+    return Outcome(outcome.kind, slots.fill(outcome.name), holds, outcome.spelled)
 
 
 def _drawn(slots: Filler, template: str, fits: Callable[[str], bool], needed: str) -> str:
