@@ -20,7 +20,7 @@ def main() -> None:
         old.unlink()
     rules = load_ruleset()
     for budget, ruleset in (("official", rules), ("quick", rules.with_quick_budgets())):
-        built = battery.build_battery(MatchSettings(generate(123), ruleset))
+        built = battery.build_battery(MatchSettings(generate(123), ruleset).in_new_words())
         data = msgspec.json.format(msgspec.json.encode(built), indent=1)
         (folder / f"{built.id}.json").write_bytes(data + b"\n")
         print(f"{budget}: {len(built.chains)} chains, {built.steps:,} steps")

@@ -78,7 +78,7 @@ def test_an_evaluation_takes_the_path_of_a_tool_call(
 
     mine = submission(tmp_path / "mine", attack="")
     # The battery plays episodes of its own too. This run finds it in memory.
-    find_battery(MatchSettings(generate(123), small_rules(100)))
+    find_battery(MatchSettings(generate(123), small_rules(100)).in_new_words())
     sys.setprofile(note)
     try:
         finished = evaluate(request(mine, rules=small_rules(100)), Store(tmp_path / "store"))

@@ -27,7 +27,8 @@ from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.search.footprint import TARGETS
 from tiltyard.world.generate import generate
 
-SETTINGS: Final = MatchSettings(generate(123), small_rules(300))
+WORLD: Final = MatchSettings(generate(123), small_rules(300))
+SETTINGS: Final = WORLD.in_new_words()
 SUITE: Final = draw_suite(SETTINGS.scenario, "", SETTINGS.ruleset.defense)
 PLANTED: Final = [
     entry
@@ -125,7 +126,7 @@ class TestContent:
         assert built.steps >= SETTINGS.ruleset.search.steps * len(GUARDRAIL_LADDER)
 
     def test_poisoned_tasks_are_tasks_of_the_match(self) -> None:
-        match = play_defense(SETTINGS, AllowAllGuardrail)
+        match = play_defense(WORLD, AllowAllGuardrail)
         ordinary = {trial.task.messages for trial in match.trials}
         assert set(poison(SETTINGS, SUITE, ()).chains) <= ordinary
 
@@ -154,8 +155,8 @@ class TestWhatItDependsOn:
 
     def test_the_submission_has_no_part_in_it(self) -> None:
         """Whatever the guardrail does, the match judges the same battery."""
-        one = play_defense(SETTINGS, AllowAllGuardrail).battery
-        other = play_defense(SETTINGS, DataFlowGuardrail).battery
+        one = play_defense(WORLD, AllowAllGuardrail).battery
+        other = play_defense(WORLD, DataFlowGuardrail).battery
         assert one == other
 
 
@@ -195,12 +196,12 @@ class TestStorage:
         rules = load_ruleset()
         rules = rules if budget == "official" else rules.with_quick_budgets()
         builds = count_builds(monkeypatch)
-        assert find_battery(MatchSettings(generate(123), rules)).chains
+        assert find_battery(MatchSettings(generate(123), rules).in_new_words()).chains
         assert not builds
 
     def test_the_shipped_battery_is_the_one_that_this_version_builds(self) -> None:
         """If this fails, run `make batteries`."""
-        settings = MatchSettings(generate(123), load_ruleset().with_quick_budgets())
+        settings = MatchSettings(generate(123), load_ruleset().with_quick_budgets()).in_new_words()
         assert find_battery(settings) == build_battery(settings)
 
 
@@ -242,8 +243,8 @@ class OnlyInTheSearch(GuardrailBase):
 
 def test_hiding_from_the_search_does_not_hide_from_the_battery() -> None:
     OnlyInTheSearch.made = 0
-    hiding = play_defense(SETTINGS, OnlyInTheSearch)
-    open_to_all = play_defense(SETTINGS, AllowAllGuardrail)
+    hiding = play_defense(WORLD, OnlyInTheSearch)
+    open_to_all = play_defense(WORLD, AllowAllGuardrail)
     found_by = {hiding.found_by(finding) for finding in hiding.verdict.findings}
     assert found_by <= {FoundBy.BATTERY, FoundBy.TASK}
     assert hiding.score.breaches >= open_to_all.score.breaches - 3

@@ -23,12 +23,11 @@ def test_the_order_of_compared_and_benign_episodes_is_drawn(
         play, decided = (vars(defense)[name] for name in ("play", "is_decided_again"))
         monkeypatch.setattr(defense, "play", _noting(order, "task", play))
         monkeypatch.setattr(defense, "is_decided_again", _noting(order, "compared", decided))
-        match = play_defense(
-            MatchSettings(generate(123), small_rules(600), salt=salt), DataFlowGuardrail
-        )
+        settings = MatchSettings(generate(123), small_rules(600), salt=salt)
+        match = play_defense(settings, DataFlowGuardrail)
         monkeypatch.undo()
         assert match.inconsistent == 0
-        suite = draw_suite(generate(123), "", small_rules().defense)
+        suite = draw_suite(settings.in_new_words().scenario, "", small_rules().defense)
         assert tuple(trial.task for trial in match.trials) == suite.tasks
         orders.append((tuple(order), match.digest))
     assert orders[0] == orders[2]

@@ -1,14 +1,15 @@
 """The live injections of a scenario, and how to add one to another document."""
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from tiltyard.agents.grammar import Wait, instructions
 from tiltyard.benign.documents import EMAIL, FILE, WEB
+from tiltyard.benign.rewording import reword
 from tiltyard.foundation.draw import Draw
-from tiltyard.world.scenario import Scenario
+from tiltyard.world.scenario import Labels, Scenario
 from tiltyard.world.text import by_user
 
 _PARAGRAPH: Final = "\n\n"
@@ -66,26 +67,46 @@ def medium_of(document: str) -> str:
 
 
 def inject(scenario: Scenario, injections: Mapping[str, str]) -> Scenario:
-    """Return the scenario with an injection in each document that `injections` names.
-
-    The search index does not change.
-    """
+    """Return the scenario with an injection in each document that `injections` names."""
 
     def injected(document: str, text: str) -> str:
         injection = injections.get(document)
         return text if injection is None else _insert(injection, text, document)
 
+    return _edit(scenario, injected, scenario.labels)
+
+
+def reword_planted(scenario: Scenario, draw: Draw) -> Scenario:
+    """Return the scenario with its own live injections in other words."""
+    planted = tuple(
+        replace(entry, payload=reword(entry.payload, draw.branch(entry.document)))
+        if entry.live
+        else entry
+        for entry in scenario.labels.planted
+    )
+    pairs = zip(scenario.labels.planted, planted, strict=True)
+    payloads = {new.document: (old.payload, new.payload) for old, new in pairs if old != new}
+
+    def reworded(document: str, text: str) -> str:
+        return text.replace(*payloads[document]) if document in payloads else text
+
+    return _edit(scenario, reworded, replace(scenario.labels, planted=planted))
+
+
+def _edit(scenario: Scenario, edited: Callable[[str, str], str], labels: Labels) -> Scenario:
+    """Change the texts of documents; `edited` gets the name and the text of each.
+
+    The search index does not change.
+    """
     pages = tuple(
-        replace(page, content=injected(f"{WEB}:{page.id}", page.content)) for page in scenario.pages
+        replace(page, content=edited(f"{WEB}:{page.id}", page.content)) for page in scenario.pages
     )
     folders = {
-        folder: tuple(
-            replace(mail, body=injected(f"{EMAIL}:{mail.id}", mail.body)) for mail in mails
-        )
+        folder: tuple(replace(mail, body=edited(f"{EMAIL}:{mail.id}", mail.body)) for mail in mails)
         for folder, mails in scenario.folders.items()
     }
-    contents = {path: injected(f"{FILE}:{path}", text) for path, text in scenario.files.items()}
-    return Scenario(pages, folders, contents, scenario.labels, scenario.world.web.index)
+    contents = {path: edited(f"{FILE}:{path}", text) for path, text in scenario.files.items()}
+    return Scenario(pages, folders, contents, labels, scenario.world.web.index)
 
 
 def _insert(injection: str, text: str, document: str) -> str:

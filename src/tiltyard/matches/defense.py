@@ -81,6 +81,7 @@ def play_defense(
     the baseline. `log` continues the search of an interrupted match.
     """
     check_guardrail_maker(make_guardrail)
+    settings = settings.in_new_words()
     battery = find_battery(settings, progress)
     searched = _attack(settings, make_guardrail, attack, log, progress)
     suite = draw_suite(settings.scenario, settings.key, settings.ruleset.defense)

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from tiltyard.benign.injections import reword_planted
 from tiltyard.contracts.agent import Agent
 from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.episode.sandbox_env import SandboxEnv
+from tiltyard.foundation.draw import Draw
 from tiltyard.judge.findings import Finding
 from tiltyard.judge.judge import Judge
 from tiltyard.judge.rotation import rotated
@@ -53,6 +55,15 @@ class MatchSettings(Struct, frozen=True):
     def names(self) -> tuple[str, str, str]:
         """What every drawn part of a match depends on: the ruleset, the world and the key."""
         return self.ruleset.id, self.scenario.digest, self.key
+
+    def in_new_words(self) -> "MatchSettings":
+        """Return the settings with the orders of all planted documents in other words.
+
+        The sentences of generated scenarios are public. Defense matches are played in new words, so
+        that a guardrail cannot know the orders by heart.
+        """
+        draw = Draw("new words", *self.names)
+        return structs.replace(self, scenario=reword_planted(self.scenario, draw))
 
     def open_env(
         self, guardrail: Guardrail, agent: Agent | None = None, steps: int | None = None

@@ -138,7 +138,10 @@ class _Side:
         if self._track == "offense" and not AgentChoice(agent).traits.pure:
             raise CannotReplayError(f"the agent {agent} may answer differently the second time")
         if self._world is None:
-            self._world = _world_of(self.run)
+            scenario, ruleset = _world_of(self.run)
+            if self._track == "defense":
+                scenario = MatchSettings(scenario, ruleset).in_new_words().scenario
+            self._world = scenario, ruleset
         return self._world
 
     def poisoned(self) -> Scenario:
