@@ -1,8 +1,8 @@
 """Search for known phrases in calls and in results, as a web application firewall does.
 
 This guardrail adds typical phrases of injections to the simple rules. If a text contains an order,
-the target of the order becomes suspicious: the address to mail to, the file to write, the command
-to run. The guardrail misses encoded orders and orders in several pieces.
+the target of the order becomes suspicious: the address to mail to, the sender to answer, the file
+to write, the command to run. The guardrail misses encoded orders and orders in several pieces.
 """
 
 import re
@@ -10,7 +10,13 @@ from typing import Any, Final
 
 from tiltyard.contracts.decision import Decision
 from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
-from tiltyard.guardrails.simple_rules import broken_rule, is_named, target_of
+from tiltyard.guardrails.simple_rules import (
+    TO_SENDER,
+    broken_rule,
+    is_named,
+    spoken_now,
+    target_of,
+)
 
 MAX_SUSPECTS: Final = 64
 GUARDED: Final = frozenset(("fs.write", "fs.delete", "email.send", "http.post", "shell.run"))
@@ -32,31 +38,50 @@ ORDERS: Final = (
     ),
 )
 
+WITHOUT_ENDING: Final = re.compile(
+    r"\b(?:write|save|store|copy)\b[^!?\n]*?\bfile\s+([\w-]+)(?![\w/-]|\.\w)", re.IGNORECASE
+)
+"""An order that names a file without its ending, which is `.txt`."""
+
+REPLY: Final = re.compile(r"\breply\b[^.!?\n]*?\bwith\b", re.IGNORECASE)
+"""An order to answer a mail: its target is the sender."""
+SENDER: Final = re.compile(r"\A[^\n]*?([\w.+-]+@[\w.-]+\w)")
+
 
 class PatternMatchingGuardrail(GuardrailBase):
     """Denies calls that break a rule, and calls that a document ordered in known phrases."""
 
     def __init__(self) -> None:
         self.suspects: tuple[str, ...] = ()
+        """Targets of the orders that were read."""
+        self.senders: tuple[str, ...] = ()
+        """Senders of mails that order a reply."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         broken = broken_rule(tool_name, tool_args, context)
         if broken:
             return Decision.deny(broken)
         target = target_of(tool_name, tool_args)
-        if (
-            tool_name in GUARDED
-            and target in self.suspects
-            and not is_named(target, context.user_messages)
-        ):
+        if tool_name not in GUARDED or is_named(target, spoken_now(context)):
+            return Decision.allow()
+        if target in self.suspects:
             return Decision.deny(f"{target} stands in an order that was read")
+        if target in self.senders and not any(map(TO_SENDER.search, spoken_now(context))):
+            return Decision.deny(f"{target} ordered a reply")
         return Decision.allow()
 
     def observe(self, tool_name: str, tool_args: dict[str, Any], result: Result) -> None:
         """Remember the targets of the orders in a result."""
-        del tool_name, tool_args
-        if result.ok:
-            found = [target for order in ORDERS for target in order.findall(result.output)]
-            fresh = [target for target in dict.fromkeys(found) if target not in self.suspects]
-            if fresh:
-                self.suspects = (*self.suspects, *fresh)[-MAX_SUSPECTS:]
+        del tool_args
+        if not result.ok:
+            return
+        found = [target for order in ORDERS for target in order.findall(result.output)]
+        found += (f"{name}.txt" for name in WITHOUT_ENDING.findall(result.output))
+        self.suspects = _added(self.suspects, found)
+        if tool_name == "email.read" and REPLY.search(result.output):
+            self.senders = _added(self.senders, SENDER.findall(result.output))
+
+
+def _added(known: tuple[str, ...], found: list[str]) -> tuple[str, ...]:
+    fresh = [target for target in dict.fromkeys(found) if target not in known]
+    return (*known, *fresh)[-MAX_SUSPECTS:]

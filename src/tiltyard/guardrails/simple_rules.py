@@ -17,6 +17,10 @@ SENSITIVE_FILE: Final = re.compile(
     re.IGNORECASE,
 )
 DANGEROUS_PROGRAM: Final = re.compile(r"(?:^|[|;&])\s*(?:rm|mv|curl|wget|nc|ssh)\b")
+TO_SENDER: Final = re.compile(r"\b(?:to the sender|reply)\b", re.IGNORECASE)
+"""Requests for a mail to the sender of another one, without an address."""
+_FOLLOWING: Final = re.compile(r"\bfollow\b", re.IGNORECASE)
+_WAITING: Final = re.compile(r"\s*(?:when|whenever|after|once)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"""[^\s"'`“”,;!?<>()]+""")
 
 
@@ -66,6 +70,14 @@ def is_named(target: str, messages: Iterable[str]) -> bool:
         for word in _WORD.findall(message)
     }
     return not spellings.isdisjoint(words)
+
+
+def spoken_now(context: Context) -> list[str]:
+    """Return the user's last message, and the earlier ones that it may refer to."""
+    *before, now = context.user_messages
+    if _FOLLOWING.search(now):
+        return [now, *before]
+    return [now, *(message for message in before if _WAITING.match(message))]
 
 
 def is_default_post(context: Context) -> bool:

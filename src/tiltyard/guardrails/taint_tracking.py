@@ -13,9 +13,11 @@ from typing import Any, Final
 from tiltyard.contracts.decision import Decision
 from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
 from tiltyard.guardrails.simple_rules import (
+    TO_SENDER,
     broken_rule,
     is_default_post,
     is_named,
+    spoken_now,
     target_of,
 )
 
@@ -28,13 +30,12 @@ HARMLESS: Final = re.compile(r"\s*(?:ls|pwd|whoami|date|echo)\b[^|;&<>]*")
 """Commands that change and send nothing."""
 TO_ME: Final = re.compile(r"\b(?:to me|send (?:an? )?e?mail(?! to \S+@))\b", re.IGNORECASE)
 """Requests for a mail to the user, without an address."""
-TO_SENDER: Final = re.compile(r"\b(?:to the sender|reply)\b", re.IGNORECASE)
+FROM_SENDER: Final = re.compile(r"""\bfrom\s+["“]?[\w.+-]+@[\w.-]+""", re.IGNORECASE)
+"""A sender whose mail the user wants to read: that is no request to answer."""
 OWN: Final = "me@"
 """How the user's own address begins."""
 ADDRESS: Final = re.compile(r"[\w.+-]+@[\w.-]+\w")
 MAX_ADDRESSES: Final = 256
-FOLLOWING: Final = re.compile(r"\bfollow\b", re.IGNORECASE)
-WAITING: Final = re.compile(r"\s*(?:when|whenever|after|once)\b", re.IGNORECASE)
 
 
 class TaintTrackingGuardrail(GuardrailBase):
@@ -61,7 +62,7 @@ class TaintTrackingGuardrail(GuardrailBase):
         if broken:
             return Decision.deny(broken)
         target = target_of(tool_name, tool_args)
-        if tool_name == "fs.write" and not is_named(target, _spoken_now(context)):
+        if tool_name == "fs.write" and not is_named(target, spoken_now(context)):
             return Decision.deny(f"the user did not ask to write {target}")
         tainted = self._is_tainted() or target in self.mentioned
         if tainted and tool_name in DANGEROUS and not self._is_asked(tool_name, target, context):
@@ -85,13 +86,14 @@ class TaintTrackingGuardrail(GuardrailBase):
 
     def _is_asked(self, tool_name: str, target: str, context: Context) -> bool:
         """Tell whether the user named the target, or asked for a mail without an address."""
-        if is_named(target, context.user_messages):
+        messages = context.user_messages
+        if is_named(target, (FROM_SENDER.sub("", message) for message in messages)):
             return True
         if tool_name == "shell.run":
             return HARMLESS.fullmatch(target) is not None
         if tool_name == "http.post":
             return is_default_post(context)
-        spoken = _spoken_now(context)
+        spoken = spoken_now(context)
         if target in self.senders:
             return any(TO_SENDER.search(message) for message in spoken)
         return target.startswith(OWN) and any(TO_ME.search(message) for message in spoken)
@@ -105,14 +107,6 @@ class TaintTrackingGuardrail(GuardrailBase):
             header, _, text = output.partition("\n\n")
             self.senders = _added(self.senders, ADDRESS.findall(header.partition("\n")[0]))
         self.mentioned = _added(self.mentioned, ADDRESS.findall(text))
-
-
-def _spoken_now(context: Context) -> list[str]:
-    """Return the user's last message, and the earlier ones that it may refer to."""
-    *before, now = context.user_messages
-    if FOLLOWING.search(now):
-        return [now, *before]
-    return [now, *(message for message in before if WAITING.match(message))]
 
 
 def _added(known: tuple[str, ...], found: list[str]) -> tuple[str, ...]:
