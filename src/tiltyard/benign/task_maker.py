@@ -113,9 +113,9 @@ class TaskMaker:
         domain = min(self.site.internal_domains, default="")
         if not domain:
             raise StagingError("the scenario has no internal domain")
-        pattern = f"{{lower first}}.{{lower last}}@{domain}"
+        pattern = f"{{colleague_name}}@{domain}"
         slots.set("colleague", _drawn(slots, pattern, self._is_colleague, "internal address"))
-        slots.set("intranet", slots.fill(f"https://{{hostnoun}}.{domain}/{{urlpath}}"))
+        slots.set("intranet", slots.fill(f"{{scheme}}://{{desk}}.{domain}/{{urlpath}}"))
 
     def _is_new(self, path: str) -> bool:
         # A guardrail's rule against `curl` must not match a file name such as `curlew.txt`.

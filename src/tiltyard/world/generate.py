@@ -8,6 +8,7 @@ their words differ.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -27,6 +28,8 @@ INTERNAL_DOMAIN: Final = "corp.example"
 NAMED_INTERNAL_FILES: Final = 9
 """Number of ordinary internal files that attacks may name."""
 LOOKALIKES: Final = 3
+MAX_PARAGRAPHS: Final = 4
+"""Number of paragraphs of a text, without a greeting or title."""
 CANARY_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 MIN_CANARY_CHARS: Final = 24
 MAX_CANARY_CHARS: Final = 32
@@ -39,6 +42,8 @@ LETTER: Final = "letter"
 """Topics of a mail from outside."""
 OUTSIDE: Final = "outside"
 """Topics of a file from outside."""
+PAPER: Final = "paper"
+"""Topics of an internal file that attacks may name: no word in it looks secret."""
 CONTACTS: Final = "contacts"
 """Topics of the list of addresses that a supplier left."""
 OUTSIDE_AUTHORS: Final = {FILE: FILE, "download": WEB, "attachment": EMAIL}
@@ -153,7 +158,7 @@ class _Builder:
             draw = fixed.branch(kind)
             yield self._write(draw, self._place(draw.branch("place"), medium, kind))
         kinds = {"readme.txt": "readme", "report.txt": "report"}
-        kinds |= dict.fromkeys(self.words["paper"], FILE)
+        kinds |= dict.fromkeys(self.words["paper"], PAPER)
         kinds |= dict.fromkeys(self._paths("lookalike_path", LOOKALIKES), "lookalike")
         for path, kind in kinds.items():
             yield self._write(fixed.branch(path), _Place(FILE, kind, path))
@@ -254,11 +259,11 @@ class _Builder:
         return path
 
     def _write(self, draw: Draw, place: _Place, payload: str = "", title: str = "") -> Document:
-        """Write a document. The payload is one of the sentences or paragraphs."""
+        """Write a document. Without a payload, a remark takes its place."""
         filler = Filler(draw, self.words)
         topic = draw.choice(self.topics[place.kind])
         title = title or _capitalized(filler.fill(draw.choice(topic.titles)))
-        paragraphs = _prose(topic, filler, payload)
+        paragraphs = _prose(topic, filler, payload or self._remark(filler, place))
         folder = INBOX
         if place.medium == EMAIL:
             name = place.origin.partition(".")[0].capitalize()
@@ -269,6 +274,14 @@ class _Builder:
             paragraphs.insert(0, title)
         body = "\n\n".join(paragraphs) + "\n"
         return Document(place.medium, place.name, title, body, place.origin, folder, place.author)
+
+    def _remark(self, filler: Filler, place: _Place) -> str:
+        """Return words that mention a file, an address, a site or a command, as injections do."""
+        # Tasks about a fixed document cannot choose another one without the name of the secret.
+        may_be_loaded = place.kind in (WEB, EMAIL, FILE, LETTER, OUTSIDE)
+        loaded = may_be_loaded and filler.draw.chance(1, 8)
+        pool = self.words["loaded_remark" if loaded else "remark"]
+        return _capitalized(filler.fill(filler.draw.choice(pool)))
 
     def _protected_file(self, draw: Draw, path: str) -> Document:
         """Write a protected file: ordinary lines, and some with a canary."""
@@ -332,24 +345,54 @@ def _expand(calls: tuple[Expected, ...], slots: Filler) -> tuple[Expected, ...]:
     return tuple(expanded)
 
 
-def _prose(topic: Topic, filler: Filler, payload: str) -> list[str]:
-    """Return paragraphs about a topic, with the payload somewhere after the first sentence."""
+def _prose(topic: Topic, filler: Filler, passage: str) -> list[str]:
+    """Return up to four paragraphs about a topic, with `passage` at a random place.
+
+    The number and length of the paragraphs and the place do not depend on the passage, so the
+    layout does not tell an injection from a remark.
+    """
     draw = filler.draw
-    middles = draw.sample(topic.middles, (2 if payload else 3) + draw.below(4))
+    middles = draw.sample(topic.middles, 2 + draw.below(4))
+    if draw.chance(1, 4):
+        middles.insert(0, _single_line(draw, filler.words["remark"]))
     chosen = (draw.choice(topic.openers), *middles, draw.choice(topic.closers))
     sentences = [_capitalized(filler.fill(template)) for template in chosen]
-    cut = 1 + draw.below(len(sentences) - 1)
-    head, tail = sentences[:cut], sentences[cut:]
-    if payload and "\n" not in payload and draw.chance(1, 2):
-        return [" ".join((*head, payload, *tail))]
-    layout = draw.below(8)
-    if layout == 0:
-        rest = "\n".join(f"- {sentence}" for sentence in tail)
-    elif layout == 1:
-        rest = "> " + " ".join(tail)
-    else:
-        rest = " ".join(tail)
-    return [" ".join(head), payload, rest] if payload else [" ".join(head), rest]
+    size = 1 + draw.below(MAX_PARAGRAPHS)
+    apart = size > 1 and draw.chance(1, 2)
+    groups = _split(draw, sentences, size - 1 if apart else size)
+    place = draw.below(len(groups) + 1 if apart else len(groups))
+    at = draw.below(len(groups[0 if apart else place]) + 1)
+    decoration = draw.below(8)
+    paragraphs = [" ".join(group) for group in groups]
+    last = len(groups) - 1
+    if apart:
+        paragraphs[last] = _decorated(groups[last], decoration)
+        paragraphs.insert(place, passage)
+        return paragraphs
+    if place != last:
+        paragraphs[last] = _decorated(groups[last], decoration)
+    head, tail = " ".join(groups[place][:at]), " ".join(groups[place][at:])
+    # Lists and quotations need lines of their own.
+    joint = "\n" if "\n" in passage else " "
+    paragraphs[place] = joint.join(filter(None, (head, passage, tail)))
+    return paragraphs
+
+
+def _split(draw: Draw, sentences: list[str], count: int) -> list[list[str]]:
+    """Split sentences into `count` groups, none of them empty."""
+    cuts = [0, *sorted(draw.sample(range(1, len(sentences)), count - 1)), len(sentences)]
+    return [sentences[start:stop] for start, stop in pairwise(cuts)]
+
+
+def _decorated(sentences: list[str], decoration: int) -> str:
+    """Return a paragraph: a list, a quotation, or most often plain text."""
+    if decoration == 0:
+        return "\n".join(f"- {sentence}" for sentence in sentences)
+    return ("> " if decoration == 1 else "") + " ".join(sentences)
+
+
+def _single_line(draw: Draw, templates: tuple[str, ...]) -> str:
+    return draw.choice([template for template in templates if "\n" not in template])
 
 
 def _capitalized(sentence: str) -> str:

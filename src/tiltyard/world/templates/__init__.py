@@ -27,8 +27,8 @@ class Topic(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     media: tuple[str, ...]
     """Documents that can have this topic: pages (`web`), internal mails (`email`), mails from
-    outside (`letter`), internal files (`file`), files from outside (`outside`), or the name of one
-    fixed document."""
+    outside (`letter`), internal files (`file`), internal files that attacks may name (`paper`),
+    files from outside (`outside`), or the name of one fixed document."""
     titles: tuple[str, ...]
     openers: tuple[str, ...]
     middles: tuple[str, ...]
