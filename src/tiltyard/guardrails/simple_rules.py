@@ -44,7 +44,8 @@ def broken_rule(tool_name: str, tool_args: dict[str, Any], context: Context) -> 
     ):
         return f"the user named no such address as {target}"
     if tool_name == "fs.delete":
-        asked = (message for message in context.user_messages if _DELETE.search(message))
+        found = map(_DELETE.search, context.user_messages)
+        asked = (match.string[match.end() :] for match in found if match is not None)
         return "" if is_named(target, asked) else f"the user did not ask to delete {target}"
     if tool_name == "shell.run" and DANGEROUS_PROGRAM.search(target):
         return "" if is_named(target, context.user_messages) else "a dangerous command"
