@@ -48,27 +48,32 @@ def _commands(event: Event) -> Iterator[ParsedCommand]:
 
 def _spelled(word: ParsedWord, name: str, path: str) -> Iterator[str]:
     """Yield how a word writes the name of a file, if it does."""
-    if name in word.values:
+    exact = name in word.values
+    if exact:
         yield word.written
-        if _PATTERN.search(word.written):
-            yield _LETTERS.sub(lambda run: f"{run[0][0]}?{run[0][2:]}", _UNSAFE.sub("?", path))
-    elif len(word.values) == 1 and name in word.values[0] and not word.written.startswith("~"):
+    if _PATTERN.search(word.written) and any(name in value for value in word.values):
+        yield _LETTERS.sub(lambda run: f"{run[0][0]}?{run[0][2:]}", _UNSAFE.sub("?", path))
+    if not exact and len(word.values) == 1 and name in word.values[0]:
         # An option or a mark, such as `@`, stands before the name in the same word.
         start = word.values[0].rindex(name)
-        yield _cut(word.written, start, start + len(name))
+        yield from _cut(word, start, start + len(name))
 
 
-def _cut(written: str, start: int, stop: int) -> str:
-    """Return the part of a written word that stands for some characters of its value.
+def _cut(word: ParsedWord, start: int, stop: int) -> Iterator[str]:
+    """Yield the part of a written word that stands for some characters of its only value.
 
-    Everything between them stays as it is written, empty quotes too.
+    Everything between them stays as it is written, empty quotes too. A pattern or a `~` has no such
+    part: the shell put other characters in its place.
     """
+    written = word.written
     characters = list(_characters(written))
+    if "".join(written[each.stop - 1 : each.stop] for each in characters) != word.values[0]:
+        return
     first, opening = (characters[start - 1].stop, characters[start - 1].quote) if start else (0, "")
     last, closing = len(written), ""
     if stop < len(characters):
         last, closing = characters[stop].start, characters[stop].quote
-    return f"{opening}{written[first:last]}{closing}"
+    yield f"{opening}{written[first:last]}{closing}"
 
 
 class _Character(NamedTuple):
