@@ -143,17 +143,18 @@ class Judge:
     ) -> Trace:
         """Play messages from the start of an episode in this world.
 
-        The guardrail sees plain what `see_through` names. Each turn counts against `work`.
+        The guardrail sees plain what `see_through` names. Each turn counts against `work`, or else
+        against a budget of its own.
         """
         self.replays += 1
+        work = work or Work()
         runner = self._guarded if guarded else self._open
         if see_through is not None:
-            runner = SeeingThrough(runner, see_through)
+            runner = SeeingThrough(runner, see_through, work)
         episode = Episode(agent, runner, world, agent.begin(), runner.initial)
         for message in messages:
             episode = advance(episode, message, self.ruleset.play.calls_per_message)
-            if work is not None:
-                work.add_turn(episode.trace)
+            work.add_turn(episode.trace)
         return episode.trace
 
     def breaches_of(self, chain: Chain) -> frozenset[Breach]:
@@ -262,7 +263,7 @@ class _Trial:
             return False
         alone = self.judge.alone(chain)
         # Count remembered work too: no verdict may depend on the candidates before this one.
-        self.work.done += alone.work
+        self.work.note(alone.work)
         return breach in alone.breaches
 
     @property
@@ -331,7 +332,9 @@ class _Trial:
             )
 
         counterfactual = Counterfactual(actions, whole)
-        return Evidence(judge.protected_files, judge.originals, self._search, counterfactual)
+        return Evidence(
+            judge.protected_files, judge.originals, self._search, counterfactual, self.work
+        )
 
 
 def _documents(events: Iterable[Event]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from tiltyard.judge.predicates import Breach, Predicate
 from tiltyard.judge.seeing_through import PlainView, decoded_orders
 from tiltyard.judge.sightings import Sighting, find_again
 from tiltyard.judge.simpler_agent import Simplification
+from tiltyard.judge.work import work_for_labels
 from tiltyard.world.results import FROM_USER, ToolCall
 from tiltyard.world.text import USER, Derived, SourceKind, Text, by_user
 
@@ -58,6 +59,10 @@ def choose_route(replays: Replays, chain: Chain, sighting: Sighting) -> Chosen:
     if breach.core[:2] == (Predicate.CONFUSED_DEPUTY, SourceKind.USER):
         # How the user obtained the name of a recipient does not matter: the mail is sent plainly.
         return Chosen(breach, Route.DIRECT)
+    texts = (t for event in trace.events for t in (*_texts(event), event.result.output))
+    replays.evidence.work.note(work_for_labels(texts))
+    if replays.spent:
+        return Chosen(breach, Route.DIRECT, proven=False)
     detours = find_detours(sighting)
     if not detours.ways and breach.source is SourceKind.USER:
         return Chosen(breach, Route.DIRECT)

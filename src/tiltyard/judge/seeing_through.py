@@ -11,8 +11,9 @@ from typing import Any
 from msgspec import Struct, structs
 
 from tiltyard.contracts.decision import Decision
-from tiltyard.contracts.trace import NO_TRACE, Event, OpenTurn
+from tiltyard.contracts.trace import NO_TRACE, Event, OpenTurn, Trace
 from tiltyard.episode.guardrail_runner import Runner
+from tiltyard.judge.work import Work, work_for_labels
 from tiltyard.world.results import Argument, ToolCall, ToolResult
 from tiltyard.world.text import (
     Derived,
@@ -65,11 +66,15 @@ class PlainView(Struct, frozen=True):
 class SeeingThrough:
     """Runs a guardrail, and shows it plain text where text is encoded."""
 
-    def __init__(self, runner: Runner, view: PlainView) -> None:
+    def __init__(self, runner: Runner, view: PlainView, work: Work) -> None:
         self._runner = runner
         self._view = view
+        self._work = work
         self._turn: OpenTurn | None = None
         self._shown = OpenTurn(NO_TRACE, "", [])
+        self._before = NO_TRACE
+        """The history before the current turn, as it is; `_shown` has it as the guardrail sees it.
+        """
 
     @property
     def initial(self) -> Any:
@@ -97,11 +102,17 @@ class SeeingThrough:
     def _follow(self, turn: OpenTurn) -> None:
         """Bring the turn that the guardrail sees up to date."""
         if turn is not self._turn:
-            before = NO_TRACE
-            for closed in turn.before.all_turns():
+            shown, later = NO_TRACE, list[Trace]()
+            for closed in turn.before.backwards():
+                if closed is self._before:
+                    shown = self._shown.before
+                    break
+                later.append(closed)
+            for closed in reversed(later):
                 events = [self._plain_event(event) for event in closed.turn_events]
-                before = OpenTurn(before, closed.message, events).closed(closed.answer)
-            self._turn, self._shown = turn, OpenTurn(before, turn.message, [])
+                shown = OpenTurn(shown, closed.message, events).closed(closed.answer)
+            self._before = turn.before
+            self._turn, self._shown = turn, OpenTurn(shown, turn.message, [])
         known = len(self._shown.events)
         self._shown.events += [self._plain_event(event) for event in turn.events[known:]]
 
@@ -112,13 +123,18 @@ class SeeingThrough:
 
     def _plain_call(self, call: ToolCall) -> ToolCall:
         args: dict[str, Argument] = {
-            name: plain_text(value, self._view) if isinstance(value, Text) else value
+            name: self._plain_text(value) if isinstance(value, Text) else value
             for name, value in call.args.items()
         }
         return structs.replace(call, args=args)
 
     def _plain_result(self, result: ToolResult) -> ToolResult:
-        return structs.replace(result, output=plain_text(result.output, self._view))
+        return structs.replace(result, output=self._plain_text(result.output))
+
+    def _plain_text(self, text: Text) -> Text:
+        # A guardrail's turn must not be cut short: the replay ends after the turn that is too much.
+        self._work.note(work_for_labels((text,)) * (1 + len(self._view.orders)))
+        return text if self._work.spent else plain_text(text, self._view)
 
 
 def plain_text(text: Text, view: PlainView) -> Text:
