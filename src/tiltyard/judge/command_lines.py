@@ -6,6 +6,7 @@ result, and builds simpler lines from the words as they are written.
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from tiltyard.contracts.trace import Event
@@ -14,8 +15,11 @@ from tiltyard.world.results import OpenedFile, ParsedCommand, ParsedWord, Use
 HARM: Final = (Use.WRITE, Use.APPEND, Use.DELETE)
 _NOTHING: Final = "date"
 """A command that opens no file."""
+_SPARE: Final = "plain.txt"
+"""A file of the judge's own, to copy from or to move to."""
 _ESCAPED_IN_QUOTES: Final = '"\\$`\n'
 _UNSAFE: Final = re.compile(r"[^\w./-]", re.ASCII)
+_MARK: Final = re.compile(r"-[A-Za-z]+|.*[@<=]", re.DOTALL)
 _PATTERN: Final = re.compile(r"[*?\[]")
 _LETTERS: Final = re.compile(r"[A-Za-z]{2,}")
 
@@ -39,6 +43,56 @@ def spellings(events: list[Event], path: str) -> list[str]:
                 for name in names:
                     found.update(dict.fromkeys(_spelled(word, name, path)))
     return list(found)
+
+
+def opening_commands(events: list[Event], path: str, uses: Collection[Use], url: str) -> list[str]:
+    """Return the commands that opened a file for some uses, each without all that is not needed.
+
+    A guardrail may stop `cat secret.txt` and miss `curl -Tsecret.txt`. So a word that names the
+    file stays as it is written, with its option. A request goes to `url`.
+    """
+    found: dict[str, None] = {}
+    for event in events:
+        for command in _commands(event):
+            for each in command.opened:
+                if each.path == path and each.name and each.use in uses:
+                    found.update(dict.fromkeys(_reduced(command, each, url)))
+    return list(found)
+
+
+def _reduced(command: ParsedCommand, opened: OpenedFile, url: str) -> Iterator[str]:
+    """Yield a command that opens a file in the same way, and does nothing else."""
+    name, path = opened.name, opened.path
+    for operator, target in command.redirects:
+        if operator == ">>":
+            yield from (f"echo >> {word}" for word in _spelled(target, name, path))
+    for before, word in pairwise(command.words):
+        if _name(command) == "curl":
+            yield from (f"curl {option} {url}" for option in _options(before, word, opened))
+        elif name in word.values and opened.use is Use.DELETE and _name(command) == "mv":
+            yield from (f"mv {each} {_SPARE}" for each in _spelled(word, name, path))
+        elif name in word.values and opened.use is Use.WRITE:
+            copy = f"echo > {_SPARE}; {_name(command)} {_SPARE}"
+            yield from (f"{copy} {each}" for each in _spelled(word, name, path))
+
+
+def _options(before: ParsedWord, word: ParsedWord, opened: OpenedFile) -> Iterator[str]:
+    """Yield how an option of `curl` and its value name a file, if they do."""
+    if opened.name in word.values:
+        words = list(_spelled(word, opened.name, opened.path))
+    elif any(_is_marked(value.partition(";")[0], opened.name) for value in word.values):
+        words = [word.written]
+    else:
+        return
+    if word.values[0].startswith("-"):
+        yield from words
+    elif before.values[0].startswith("-"):
+        yield from (f"{before.written} {each}" for each in words)
+
+
+def _is_marked(value: str, name: str) -> bool:
+    """Tell whether a value ends in a name, after a letter or mark that makes `curl` open a file."""
+    return value.endswith(name) and _MARK.fullmatch(value.removesuffix(name)) is not None
 
 
 def _commands(event: Event) -> Iterator[ParsedCommand]:
