@@ -61,8 +61,9 @@ def choose_route(replays: Replays, chain: Chain, sighting: Sighting) -> Chosen:
         # How the user obtained the name of a recipient does not matter: the mail is sent plainly.
         return Chosen(breach, Route.DIRECT)
     texts = (t for event in trace.events for t in (*_texts(event), event.result.output))
-    replays.evidence.work.note(work_for_labels(texts))
-    if replays.spent:
+    work = replays.evidence.work
+    work.note(work_for_labels(texts))
+    if work.spent:
         return Chosen(breach, Route.DIRECT, proven=False)
     detours = find_detours(sighting)
     if not detours.ways and breach.source is SourceKind.USER:
