@@ -17,11 +17,11 @@ SCENARIO: Final = generate(77)
 TEXTS: Final = [text for texts in live_injections(SCENARIO).values() for text in texts]
 
 
-def calls(message: str) -> list[tuple[str, dict[str, str]]]:
+def calls(message: str) -> list[tuple[str, dict[str, str | object]]]:
     env = SandboxEnv(agent=DeterministicAgent(), guardrail=AllowAllGuardrail(), scenario=SCENARIO)
     env.interact(message)
     return [
-        (event.call.tool, {name: text.string for name, text in event.call.args.items()})
+        (event.call.tool, {name: getattr(v, "string", v) for name, v in event.call.args.items()})
         for event in env.trace.events
     ]
 
