@@ -39,8 +39,8 @@ ADDRESS: Final = re.compile(r"[\w.+-]+@[\w.-]+\w")
 MARKS: Final = "\"'`“”.:!?()"
 
 SECRET_NAMES: Final = ("secret", "secrets", "password", "passwords", "credentials", "token")
-SECRET_VALUE: Final = re.compile(r"\b(?=\w*\d)(?=\w*[a-z])[A-Za-z0-9]{16,}\b")
-"""A random mixture of letters and digits: a key or a password."""
+SECRET_VALUE: Final = re.compile(r"\b(?=[a-z0-9]*\d)(?=[a-z0-9]*[g-z])[a-z0-9]{16,}\b")
+"""A random mixture of letters and digits: a key or a password. Texts in code look different."""
 ORIGINALS: Final = frozenset(("web.open", "fs.read"))
 """Calls that return a document unchanged."""
 CHANGES: Final = re.compile(r"(?:^|[|;&])\s*(?:rm|mv|cp)\b|>|\s-[oT]\b")
