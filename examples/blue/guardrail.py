@@ -36,6 +36,7 @@ OWNER: Final = "me@"
 FOLLOWS: Final = re.compile(r"\s*follow\b", re.IGNORECASE)
 QUOTED: Final = re.compile(r'"([^"]+)"')
 SECRET_FILE: Final = re.compile(r"(?<![a-z])(?:secret|password|credential)s?\.\w+", re.IGNORECASE)
+UPLOADS: Final = re.compile(r"\b(?:post|upload)\b", re.IGNORECASE)
 ADDRESS: Final = re.compile(r"[\w.+-]+@[\w.-]+\w")
 
 
@@ -87,19 +88,21 @@ class Guardrail:
         verb = re.compile(rf"\s*{COURTESY}(?:{verbs})\b", re.IGNORECASE)
         for request in JOINT.split(message):
             found = verb.match(request)
-            if found and self._names(request[found.end() :], tool_name, target, context):
+            if found and self._names(request, tool_name, target, context):
                 return True
         return False
 
     def _names(self, words: str, tool_name: str, target: str, context: Context) -> bool:
-        """Tell whether the words after a verb name this target."""
+        """Tell whether a request names this target."""
         spoken = [word.strip("\"'`.:!?") for word in words.split()]
         if target in spoken:
             return True
         if tool_name in ("fs.write", "fs.delete"):
             return target.removesuffix(".txt") in spoken
         if tool_name == "http.post":
-            return "://" not in words and not was_read(target, context)
+            # Only a post or an upload needs no address.
+            default = UPLOADS.search(words) and "://" not in words
+            return bool(default) and not was_read(target, context)
         if ADDRESS.search(words) or "://" in words:
             return False
         return target == self.sender or target.startswith(OWNER)
