@@ -1,5 +1,5 @@
-from tiltyard.guardrails import TaintTrackingGuardrail
+from tiltyard.guardrails import ReferenceGuardrail
 
 
-class Guardrail(TaintTrackingGuardrail):
+class Guardrail(ReferenceGuardrail):
     """A rung of the defense ladder, as it is."""
