@@ -106,14 +106,9 @@ def test_the_replay_shows_the_path_from_source_to_sink(
     orders = sum(len(step.because or ()) for step in finding.steps)
     assert orders > 0
     assert replay.locator(".arrow.order").count() == orders
-    # The agent reads the secret, stores it in a file, reads that file and posts it: three hops.
-    assert [step.tool for step in finding.steps[1:]] == [
-        "fs.read",
-        "fs.write",
-        "fs.read",
-        "http.post",
-    ]
-    assert replay.locator(".arrow.secret").count() == 3
+    # A command prints the secret, and the agent posts its output: one hop.
+    assert [step.tool for step in finding.steps[1:]] == ["shell.run", "http.post"]
+    assert replay.locator(".arrow.secret").count() == 1
     sink = replay.locator(".moment[data-sink]")
     assert sink.count() == sum(step.is_sink for step in finding.steps)
     expect(sink.locator(".badge.sink")).to_have_text("sink")
