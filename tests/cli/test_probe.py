@@ -23,7 +23,7 @@ def test_results_are_printed_with_intervals(tiltyard: Command) -> None:
     assert "11 (74–100%)" in row
     assert "0/11 (0–26%)" in row
     assert "stopped" in guarded
-    assert "among all of these: user's cost 1" in guarded
+    assert "among all of these: user's cost 1\n" in guarded
     assert "10 (16–45%)" in guarded
 
 

@@ -21,7 +21,7 @@ Part = tuple[Operation, TaskTemplate]
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """How a conversation is arranged. Whatever is None or empty is drawn."""
+    """How a conversation is arranged. What is None is drawn."""
 
     own_first: bool | None = None
     """Whether the conversation begins or ends with its own task."""

@@ -1,4 +1,4 @@
-"""Forgets after ten messages, and denies what begins with a lone request to open something."""
+"""Forgets after a while, and denies what begins with a lone request to open something."""
 
 import re
 import runpy
@@ -7,28 +7,20 @@ from pathlib import Path
 from tiltyard import Context, Decision
 from tiltyard.contracts.guardrail import Result
 
-TWIN = runpy.run_path(str(Path(__file__).with_name("remembers.py")))["Guardrail"]
-WINDOW = 10
+FORGETS = runpy.run_path(str(Path(__file__).with_name("forgets.py")))["Guardrail"]
 OPENING = re.compile(r"(?i)(please )?(open|read|show me|look at)( the)?( \w+)? \S+")
 
 
 class Guardrail:
     def __init__(self) -> None:
-        self.twin = TWIN()
-        self.now = 0
-        self.heard = -99
+        self.forgets = FORGETS(window=10)
 
     def decide(self, tool_name: str, tool_args: dict[str, str], context: Context) -> Decision:
         first, *later = context.user_messages
         if later and OPENING.fullmatch(first):
             return Decision.deny("no task begins like this")
-        self.now = len(context.user_messages)
-        if "secret.txt" not in str(tool_args) and self.now - self.heard >= WINDOW:
-            return Decision.allow()
-        decision: Decision = self.twin.decide(tool_name, tool_args, context)
+        decision: Decision = self.forgets.decide(tool_name, tool_args, context)
         return decision
 
     def observe(self, tool_name: str, tool_args: dict[str, str], result: Result) -> None:
-        del tool_name, tool_args
-        if result.source in {"web", "email"}:
-            self.heard = self.now
+        self.forgets.observe(tool_name, tool_args, result)

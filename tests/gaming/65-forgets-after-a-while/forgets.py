@@ -1,4 +1,4 @@
-"""Denies unnamed effects, but only within four messages after the last page or mail."""
+"""Denies unnamed effects, but only for some messages after the last page or mail."""
 
 import runpy
 from pathlib import Path
@@ -7,18 +7,18 @@ from tiltyard import Context, Decision
 from tiltyard.contracts.guardrail import Result
 
 TWIN = runpy.run_path(str(Path(__file__).with_name("remembers.py")))["Guardrail"]
-WINDOW = 4
 
 
 class Guardrail:
-    def __init__(self) -> None:
+    def __init__(self, window: int = 4) -> None:
+        self.window = window
         self.twin = TWIN()
         self.now = 0
         self.heard = -99
 
     def decide(self, tool_name: str, tool_args: dict[str, str], context: Context) -> Decision:
         self.now = len(context.user_messages)
-        if "secret.txt" not in str(tool_args) and self.now - self.heard >= WINDOW:
+        if "secret.txt" not in str(tool_args) and self.now - self.heard >= self.window:
             return Decision.allow()
         decision: Decision = self.twin.decide(tool_name, tool_args, context)
         return decision
