@@ -1,8 +1,8 @@
 """Say the orders of an injection in other words.
 
-The sentences of a scenario's injections are public. A guardrail that knows them by heart does not
-defend, so the injections of benign tasks use the whole grammar of the agent: other verbs, other
-joints, and lead-ins.
+The sentences of a scenario's injections are public, and a guardrail that knows them by heart does
+not defend. So defense matches say each order with other verbs, joints and lead-ins of the agent's
+grammar. The rest of a clause keeps its words.
 """
 
 import re
@@ -16,6 +16,7 @@ from tiltyard.foundation.draw import Draw
 from tiltyard.world.text import Text, by_user, lower
 
 TRIES: Final = 12
+"""How often to try other words until they order the same."""
 MAX_LEAD_INS: Final = 2
 SYNONYMS: Final = (
     ("delete", "remove"),

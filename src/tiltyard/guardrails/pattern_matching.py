@@ -12,6 +12,7 @@ from tiltyard.contracts.decision import Decision
 from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
 from tiltyard.guardrails.simple_rules import (
     TO_SENDER,
+    added,
     broken_rule,
     is_named,
     spoken_now,
@@ -77,11 +78,6 @@ class PatternMatchingGuardrail(GuardrailBase):
             return
         found = [target for order in ORDERS for target in order.findall(result.output)]
         found += (f"{name}.txt" for name in WITHOUT_ENDING.findall(result.output))
-        self.suspects = _added(self.suspects, found)
+        self.suspects = added(self.suspects, found, MAX_SUSPECTS)
         if tool_name == "email.read" and REPLY.search(result.output):
-            self.senders = _added(self.senders, SENDER.findall(result.output))
-
-
-def _added(known: tuple[str, ...], found: list[str]) -> tuple[str, ...]:
-    fresh = [target for target in dict.fromkeys(found) if target not in known]
-    return (*known, *fresh)[-MAX_SUSPECTS:]
+            self.senders = added(self.senders, SENDER.findall(result.output), MAX_SUSPECTS)

@@ -81,6 +81,12 @@ def spoken_now(context: Context) -> list[str]:
     return [now, *(message for message in before if _WAITING.match(message))]
 
 
+def added(known: tuple[str, ...], found: Iterable[str], limit: int) -> tuple[str, ...]:
+    """Return the known words and the new ones among those found, at most the last `limit`."""
+    fresh = [word for word in dict.fromkeys(found) if word not in known]
+    return (*known, *fresh)[-limit:]
+
+
 def is_default_post(context: Context) -> bool:
     """Tell whether the user asks to post something without naming a URL."""
     return bool(_POST.search(context.last_user)) and "://" not in context.last_user

@@ -14,6 +14,7 @@ from tiltyard.contracts.decision import Decision
 from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
 from tiltyard.guardrails.simple_rules import (
     TO_SENDER,
+    added,
     broken_rule,
     is_default_post,
     is_named,
@@ -105,10 +106,7 @@ class TaintTrackingGuardrail(GuardrailBase):
         text = output
         if tool_name == "email.read":
             header, _, text = output.partition("\n\n")
-            self.senders = _added(self.senders, ADDRESS.findall(header.partition("\n")[0]))
-        self.mentioned = _added(self.mentioned, ADDRESS.findall(text))
-
-
-def _added(known: tuple[str, ...], found: list[str]) -> tuple[str, ...]:
-    fresh = [each for each in dict.fromkeys(found) if each not in known]
-    return (*known, *fresh)[-MAX_ADDRESSES:]
+            self.senders = added(
+                self.senders, ADDRESS.findall(header.partition("\n")[0]), MAX_ADDRESSES
+            )
+        self.mentioned = added(self.mentioned, ADDRESS.findall(text), MAX_ADDRESSES)

@@ -13,8 +13,8 @@ for turn in 1 2 3 4 5 6 7 8; do
   for each in /proc/[0-9]*; do
     each=${{each#/proc/}}
     [ "$each" = $$ ] && continue
-    read -r told < /proc/$each/stat || continue
-    set -- ${{told##*) }}
+    read -r line < /proc/$each/stat || continue
+    set -- ${{line##*) }}
     [ "$3" = $$ ] || continue
     kill -STOP $each; children=
     read -r children < /proc/$each/task/$each/children
