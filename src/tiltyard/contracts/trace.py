@@ -51,7 +51,8 @@ class PublicEvent(Struct, frozen=True, gc=False):
     index: int
     turn: int
     name: str
-    args: dict[str, str | int | None]
+    args: dict[str, Any]
+    """Text, numbers and None; in a conversation over declared tools any JSON values."""
     ok: bool
     output: str
     error: str | None
@@ -210,6 +211,21 @@ class OpenTurn(Struct, gc=False):
         if self.before.is_folded:
             self.before = self.before.unfolded()
         return self.closed(None)
+
+    # What `tiltyard.contracts.guardrail.Past` asks for.
+
+    @property
+    def user_messages(self) -> list[str]:
+        return self.trace.user_messages
+
+    def public_events(self) -> list[PublicEvent]:
+        return self.trace.public_events()
+
+    def last_sources(self, count: int) -> list[str]:
+        return [event.result.source.value for event in self.trace.last_events(count)]
+
+    def last_tools(self, count: int) -> list[str]:
+        return [event.call.tool for event in self.trace.last_events(count)]
 
     def closed(self, answer: Answer | None) -> Trace:
         """End the turn with an answer, and return the whole history."""

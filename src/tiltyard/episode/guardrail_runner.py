@@ -1,25 +1,20 @@
 """The guardrail runner: asks a guardrail, and carries its state from episode to episode.
 
 This module has the `Runner` protocol, the runner for guardrails in this process, and the base class
-of guardrails in another process. Any error inside a guardrail becomes a denial, and so does a
-`KeyboardInterrupt` that it raises itself. A real Ctrl-C ends the run.
+of guardrails in another process.
 """
 
-import re
-from collections.abc import Coroutine, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from types import NoneType
 from typing import Any, Final, Protocol
 
-from tiltyard.contracts.decision import ALLOWED, Action, Decision, Fault
+from tiltyard.contracts.classic_tools import CLASSIC
+from tiltyard.contracts.decision import Action, Decision, Fault
 from tiltyard.contracts.guardrail import Context, Guardrail, GuardrailBase, Result
 from tiltyard.contracts.trace import OpenTurn
+from tiltyard.episode.guardrail_caller import GuardrailCaller
 from tiltyard.episode.kept_state import State, keeper_of
-from tiltyard.foundation.interrupts import Interrupted
 from tiltyard.world.results import ToolCall, ToolResult
-from tiltyard.world.tools import TOOLS
-
-MAX_REASON_CHARS: Final = 500
 
 
 class Runner(Protocol):
@@ -84,18 +79,15 @@ def runner_of(guardrail: Guardrail) -> Runner:
     return GuardrailRunner(guardrail)
 
 
-class GuardrailRunner:
+class GuardrailRunner(GuardrailCaller):
     """One guardrail instance, moved from state to state.
 
     `enter` puts the instance into a state, the guardrail's code then changes it, and `leave`
     returns its new state. States are values: each can be entered any number of times.
     """
 
-    interrupts: tuple[type[BaseException], ...] = (Interrupted,)
-    """What is no error of the guardrail, and ends the run."""
-
     def __init__(self, guardrail: Guardrail) -> None:
-        self.guardrail = guardrail
+        super().__init__(guardrail)
         self._keeper = keeper_of(guardrail)
         self.initial = self._keeper.initial
 
@@ -108,95 +100,28 @@ class GuardrailRunner:
     def decide(self, call: ToolCall, turn: OpenTurn) -> Decision:
         """Ask the guardrail. Any error is a denial with the error as its reason."""
         args = call.plain_args()
-        given = args.copy()
-        try:
-            decision = self.guardrail.decide(call.tool, given, Context(turn, TOOLS.get(call.tool)))
-            if given != args:
-                reason = "decide changed tool_args; use Decision.sanitize(...) instead"
-                return Decision(Action.DENY, reason, None, Fault.CHANGED_ARGUMENTS)
-            return ALLOWED if decision is ALLOWED else _checked(decision)
-        except self.interrupts:
-            raise
-        except BaseException as error:  # noqa: BLE001 - the guardrail may raise anything
-            return Decision(Action.DENY, self.describe(error), None, Fault.RAISED)
+        context = Context(turn, CLASSIC.about(call.tool), CLASSIC)
+        decision = self.ask(call.tool, args, args.copy(), context)
+        if decision.sanitized_args is None or _is_simple(decision.sanitized_args):
+            return decision
+        return Decision(Action.DENY, decision.reason, None, Fault.NOT_A_REDACTION)
 
     def observe(self, call: ToolCall, result: ToolResult) -> str:
-        """Show the guardrail a result. Return its error, or an empty string."""
-        observe = getattr(self.guardrail, "observe", None)
-        if observe is None:
-            return ""
+        """Show the guardrail a result. Return its error, or an empty string.
+
+        The result is delivered as it is: in `design` no guardrail can change it.
+        """
         error = None if result.error is None else result.error.value
         seen = Result(result.ok, result.output.string, error, result.source.value)
-        try:
-            observe(call.tool, call.plain_args(), seen)
-        except self.interrupts:
-            raise
-        except BaseException as error:  # noqa: BLE001 - the guardrail may raise anything
-            return self.describe(error)
-        return ""
-
-    def describe(self, error: BaseException) -> str:
-        """Return the reason to give for an exception: its text, and the author's line."""
-        try:
-            return _describe(error)
-        except self.interrupts:
-            raise
-        except BaseException:  # noqa: BLE001 - even an exception's text is the author's code
-            return normalize_reason(type(error).__name__)
+        return self.show_result(call.tool, call.plain_args(), seen)[1]
 
     def leave(self) -> State:
         return self._keeper.leave(self.guardrail)
 
 
-_ADDRESS: Final = re.compile(r"0x[0-9a-f]{6,}", re.IGNORECASE)
-_OURS: Final = f"{Path(__file__).parents[1]}/"
 _SIMPLE: Final = (str, int, NoneType)
 
 
-def _checked(decision: object) -> Decision:
-    """Return a valid decision: right type, right fields, no fault set by the guardrail itself."""
-    if isinstance(decision, Coroutine):
-        decision.close()
-        return Decision(Action.DENY, "decide must not be async", None, Fault.NOT_A_DECISION)
-    if not isinstance(decision, Decision):
-        reason = f"decide returned {type(decision).__name__}, not a Decision"
-        return Decision(Action.DENY, reason, None, Fault.NOT_A_DECISION)
-    try:
-        action = Action(str(decision.action).lower())
-    except ValueError:
-        reason = f"unknown action {str(decision.action)[:50]!r}"
-        return Decision(Action.DENY, normalize_reason(reason), None, Fault.NOT_A_DECISION)
-    reason = normalize_reason(str(decision.reason))
-    if action is not Action.SANITIZE:
-        return Decision(action, reason)
-    sanitized = decision.sanitized_args
-    if not isinstance(sanitized, Mapping):
-        return Decision(Action.DENY, "sanitize without arguments", None, Fault.NOT_A_DECISION)
-    args = dict(sanitized)
+def _is_simple(args: Mapping[str, Any]) -> bool:
     # Exact types: a subclass could behave differently when it is used than when it is checked.
-    if all(type(name) is str and type(value) in _SIMPLE for name, value in args.items()):
-        return Decision(action, reason, args)
-    return Decision(Action.DENY, reason, None, Fault.NOT_A_REDACTION)
-
-
-def _describe(error: BaseException) -> str:
-    """Return the error in one line, with the line number in the author's file."""
-    place = ""
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if not code.co_filename.startswith(_OURS):
-            place = f" ({code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
-        trace = trace.tb_next
-    return normalize_reason(f"{type(error).__name__}: {error}{place}")
-
-
-def normalize_reason(reason: str) -> str:
-    """Return a guardrail's words so that they can go into a trace.
-
-    Cuts them to `MAX_REASON_CHARS`, makes them valid Unicode and removes memory addresses, which
-    would differ from run to run. Traces are hashed, so control characters stay: use `printable` to
-    show a reason.
-    """
-    clean = reason[:MAX_REASON_CHARS].encode("utf-8", "replace").decode("utf-8")
-    return _ADDRESS.sub("0x...", clean)
+    return all(type(name) is str and type(value) in _SIMPLE for name, value in args.items())

@@ -14,7 +14,7 @@ from tiltyard.world.results import Argument, ToolCall
 from tiltyard.world.text import Cutter, Text, by_machine, join
 from tiltyard.world.tools import TOOLS
 
-_MARK: Final = re.compile(r"\[REDACTED\]|\[redacted\]|\*{3,}|█+")
+MARK: Final = re.compile(r"\[REDACTED\]|\[redacted\]|\*{3,}|█+")
 """The marks of a redaction. All text between marks must come from the original, in order."""
 
 
@@ -57,7 +57,7 @@ def _less_of(text: Text, new: str) -> Text | None:
     parts: list[Text] = []
     position = 0
     end = 0
-    for match in [*_MARK.finditer(new), None]:
+    for match in [*MARK.finditer(new), None]:
         kept = new[end : len(new) if match is None else match.start()]
         start = text.string.find(kept, position)
         if start >= 0:

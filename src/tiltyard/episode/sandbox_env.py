@@ -150,7 +150,7 @@ class SandboxEnv:
         hops = self.max_tool_hops if max_tool_hops is None else _positive(max_tool_hops)
         before = self._episode.trace.steps
         try:
-            self._episode = advance(self._episode, message, hops)
+            self._episode = self._advance(message, hops)
         except OutOfRequestsError as error:
             self.steps_left = 0
             raise BudgetSpentError(f"{error}: return the candidates that you have") from None
@@ -159,6 +159,9 @@ class SandboxEnv:
         if self.steps_left is not None:
             self.steps_left = max(0, self.steps_left - spent)
         return Interaction(self.seed, self._episode.trace)
+
+    def _advance(self, message: str, max_calls: int) -> Episode:
+        return advance(self._episode, message, max_calls)
 
     def snapshot(self) -> Snapshot:
         """Return the current state, to restore any number of times."""

@@ -83,16 +83,21 @@ def reason_of(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file atomically: a reader sees the whole file or none."""
+def write_whole(path: Path, data: bytes, *, secret: bool = False) -> None:
+    """Write a file atomically: a reader sees the whole file or none.
+
+    Only the user can read a `secret` file and its directory.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if secret:
+        path.parent.chmod(0o700)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(0o644)
+        Path(name).chmod(0o600 if secret else 0o644)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

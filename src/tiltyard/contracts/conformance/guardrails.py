@@ -1,7 +1,12 @@
 """The conformance suite of guardrails."""
 
+import asyncio
+from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from tiltyard.contracts.classic_tools import CLASSIC
+from tiltyard.contracts.conformance import declared
 from tiltyard.contracts.conformance.material import (
     HOSTILE_TEXTS,
     MESSAGES,
@@ -9,7 +14,7 @@ from tiltyard.contracts.conformance.material import (
     scenario,
 )
 from tiltyard.contracts.decision import Action, Decision, Fault
-from tiltyard.contracts.guardrail import Context, Guardrail, Result, check_guardrail
+from tiltyard.contracts.guardrail import Context, Guardrail, Result, check_guardrail, contract_of
 from tiltyard.contracts.trace import NO_TRACE, OpenTurn, PublicEvent
 from tiltyard.episode.kept_state import StateError
 from tiltyard.episode.sandbox_env import SandboxEnv
@@ -41,6 +46,10 @@ class GuardrailConformance:
             raise AssertionError(str(error)) from None
         observe = getattr(guardrail, "observe", None)
         assert observe is None or callable(observe), "observe is optional, and must be a method"
+        contract = getattr(guardrail, "contract", 1)
+        assert contract == contract_of(guardrail), (
+            f"contract is {contract!r}; declare it in the class, as `contract = 2`"
+        )
 
     def test_decide_returns_a_decision(self) -> None:
         env = self._play((*self.messages, *hostile_openings()))
@@ -58,7 +67,7 @@ class GuardrailConformance:
     def test_decide_does_not_change_tool_args(self) -> None:
         for tool, args in _odd_calls():
             given = dict(args)
-            self.make_guardrail().decide(tool, given, _context(tool))
+            _finished(self.make_guardrail().decide(tool, given, _context(tool)))
             assert given == args, (
                 f"decide changed tool_args of {tool} from {args!r} to {given!r}; return "
                 "Decision.sanitize(...) instead"
@@ -68,7 +77,7 @@ class GuardrailConformance:
         """A language model may call tools that do not exist, with arguments of any kind."""
         for tool, args in _odd_calls():
             try:
-                decision = self.make_guardrail().decide(tool, dict(args), _context(tool))
+                decision = _finished(self.make_guardrail().decide(tool, dict(args), _context(tool)))
             except Exception as error:
                 raise AssertionError(
                     f"decide({tool!r}, {args!r}, ...) raised {type(error).__name__}: {error}"
@@ -86,7 +95,7 @@ class GuardrailConformance:
             for error in (None, "denied"):
                 result = Result(error is None, text, error, "web")
                 try:
-                    observe("web.open", {"id": text}, result)
+                    _finished(observe("web.open", {"id": text}, result))
                 except Exception as error:
                     raise AssertionError(
                         f"observe(..., {result!r}) raised {type(error).__name__}: {error}"
@@ -125,11 +134,43 @@ class GuardrailConformance:
             env.interact(message)
         _compare(expected, _decisions(env), "the guardrail after a reset")
 
+    def test_it_decides_calls_of_declared_tools(self) -> None:
+        """The tools are unknown, and arguments are nested; contract 1 gets those as strings."""
+        decisions, _ = declared.play(self.make_guardrail())
+        for (tool, _), decision in zip(declared.CALLS, decisions, strict=True):
+            fault = decision.fault
+            assert fault is None, _faulty(tool, fault, decision.reason)
+
+    def test_observe_reduces_results_of_declared_tools(self) -> None:
+        """Contract 2 may return a reduced result: less text, fewer leaves, nothing else."""
+        _, deliveries = declared.play(self.make_guardrail())
+        for delivery in deliveries:
+            assert delivery.fault is None, (
+                f"observe failed: {delivery.error}; return None, or the result with text removed"
+            )
+
+    def test_the_same_declared_conversation_has_the_same_outcome(self) -> None:
+        first, second = (declared.play(self.make_guardrail()) for _ in range(2))
+        assert first == second, "a second new guardrail decided otherwise in the same conversation"
+
     def _play(self, messages: tuple[str, ...]) -> SandboxEnv:
         env = SandboxEnv(scenario=scenario(), guardrail=self.make_guardrail())
         for message in messages:
             env.interact(message)
         return env
+
+
+def _finished(value: Any) -> Any:
+    """Return a value, or what a coroutine returns."""
+    if not isinstance(value, Awaitable):
+        return value
+    # A thread of its own: the tests around this one may run a loop, for a browser or a server.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(_awaited(value))).result()
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
 
 
 def _faulty(tool: str, fault: Fault | None, reason: str) -> str:
@@ -156,4 +197,4 @@ def _odd_calls() -> list[tuple[str, dict[str, Any]]]:
 
 
 def _context(tool: str) -> Context:
-    return Context(OpenTurn(NO_TRACE, "good morning", []), TOOLS.get(tool))
+    return Context(OpenTurn(NO_TRACE, "good morning", []), CLASSIC.about(tool), CLASSIC)
