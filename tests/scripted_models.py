@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
+from tiltyard.agents.model.exchange import Asked
 from tiltyard.agents.model.record import Answered
 
 DROP: Final = "https://collect.example/in"
@@ -90,6 +91,20 @@ class Gullible:
         )
 
 
+class Adviser:
+    """A model that answers questions of guardrails. `say` makes an answer from a question."""
+
+    def __init__(self, say: Callable[[str], str]) -> None:
+        self._say = say
+        self.asked: list[dict[str, Any]] = []
+
+    def ask(self, body: dict[str, Any]) -> Answered:
+        self.asked.append(body)
+        message = {"role": "assistant", "content": self._say(body["messages"][-1]["content"])}
+        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+        return Answered(200, json.dumps({"id": "reply", "choices": choices}))
+
+
 def next_action(messages: list[dict[str, Any]]) -> Action:
     """Return the next action: the first order that is not carried out yet."""
     todo: list[tuple[str, str]] = []
@@ -123,7 +138,7 @@ def _filled(arguments: dict[str, str], known: str) -> dict[str, str]:
 class ModelServer:
     """An OpenAI-compatible server on a loopback address, while the `with` block lasts."""
 
-    def __init__(self, model: Gullible | None = None, port: int = 0) -> None:
+    def __init__(self, model: Asked | None = None, port: int = 0) -> None:
         self.model = model or Gullible()
         self.port = port
         self.keys: set[str] = set()
@@ -136,6 +151,7 @@ class ModelServer:
         """The number of the request at which the server stops."""
         self.held = threading.Event()
         self._let_go = threading.Event()
+        self._closed = threading.Event()
         self._lock = threading.Lock()
         self._server: http.server.ThreadingHTTPServer | None = None
 
@@ -165,13 +181,17 @@ class ModelServer:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+        # A handler may be closing the server, and the next server needs the same port.
+        self._closed.wait(60)
 
     def stop(self) -> None:
         self._let_go.set()
-        server, self._server = self._server, None
+        with self._lock:
+            server, self._server = self._server, None
         if server is not None:
             server.shutdown()
             server.server_close()
+            self._closed.set()
 
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         size = int(handler.headers.get("Content-Length", "0"))

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tiltyard.agents import grammar
 from tiltyard.agents.grammar import (
     LAST,
     Carry,
@@ -394,7 +395,7 @@ def test_run(verb: str, noun: str, command: str, meant: str) -> None:
     ("run ls -l. Delete a.txt.", "shell.run(cmd=ls -l)", "fs.delete(path=a.txt)"),
     ("run ls; delete a.txt", "shell.run(cmd=ls)", "fs.delete(path=a.txt)"),
     ("run ls;delete a.txt", "shell.run(cmd=ls;delete a.txt)"),
-    ("run the tests", "shell.run(cmd=the tests)"),
+    ("run echo tests", "shell.run(cmd=echo tests)"),
     ("run command.sh now", "shell.run(cmd=command.sh now)"),
     ("execute command line", "shell.run(cmd=command line)"),
 )
@@ -723,6 +724,7 @@ LEAD_INS: Final = (
     *("system", "assistant", "agent", "ai", "note to the assistant", "admin", "administrator"),
     "attention",
 )
+RESETS: Final = ("ignore", "disregard", "forget")
 AFTER_LEAD_IN: Final = ("", ",", ":", " -", "!", " and", ", and", ": and", " - and", "! and")
 
 
@@ -962,7 +964,8 @@ GRAMMAR_WORDS: Final = frozenset(
 )
 
 _WORD: Final = st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{1,8}[a-z0-9]", fullmatch=True).filter(
-    lambda word: word.lower() not in GRAMMAR_WORDS
+    # Words such as A_0 are placeholders, which name no file.
+    lambda word: word.lower() not in GRAMMAR_WORDS and not re.fullmatch(r"[A-Z0-9_]+", word)
 )
 _QUOTABLE: Final = st.text(
     st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters='"`'), max_size=12
@@ -1250,7 +1253,11 @@ def _texts(draw: st.DrawFn) -> Sentence:
             # Leave out the lead-in "and": after another lead-in it is only a part of that one.
             lead_ins = [lead_in for lead_in in LEAD_INS if lead_in != "and"]
             for lead_in in draw(st.lists(st.sampled_from(lead_ins), max_size=3)):
-                after = draw(st.sampled_from(_after(lead_in)))
+                marks = _after(lead_in)
+                if lead_in.startswith(RESETS):
+                    # A reset takes the word "before" that follows it without a mark.
+                    marks = tuple(mark for mark in marks if mark)
+                after = draw(st.sampled_from(marks))
                 text += draw(_said(lead_in)) + after + " "
             text += sentence.words + end
             orders += sentence.orders
@@ -1446,11 +1453,33 @@ def _work(text: Text) -> int:
 @pytest.mark.parametrize("unit", ADVERSARIAL)
 @pytest.mark.parametrize("start", ["", "search "])
 def test_the_work_is_in_proportion_to_the_length(start: str, unit: str) -> None:
-    # Both sizes are above those that are remembered.
+    # Both sizes are above those of the larger caches.
     count = 8200 // len(unit) + 1
+    _forget_long_texts()
     once = _work(by_user(start + unit * count))
     twice = _work(by_user(start + unit * 2 * count))
     assert twice < 3 * once + 1000
+
+
+def _forget_long_texts() -> None:
+    grammar._is_long_prose.cache_clear()
+    grammar._parse_long_again.cache_clear()
+
+
+@pytest.mark.parametrize("line", ["The ferry was late again.\n", "delete old.txt\n"])
+def test_a_long_document_is_parsed_once(line: str) -> None:
+    """A search reads the same documents thousands of times."""
+    document = written_by(PAGE, line * (20_000 // len(line)))
+    _forget_long_texts()
+    first, again = _work(document), _work(document)
+    assert again * 100 < first
+
+
+def test_a_remembered_long_document_keeps_its_own_author() -> None:
+    string = "delete old.txt\n" * 500
+    for author in (PAGE, MAIL, PAGE):
+        read = instructions(written_by(author, string))
+        assert {text.origins() for text, _ in _literals(read)} == {(author,)}
 
 
 @pytest.mark.parametrize("unit", ["delete it\n", "prose\n", "search x and "])

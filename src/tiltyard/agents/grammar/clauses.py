@@ -41,6 +41,14 @@ UPLOAD_URL: Final = by_machine("https://upload.example/reports")
 """The address of a post when the clause names none."""
 NO_SUBJECT: Final = by_machine("(no subject)")
 
+NO_COMMANDS: Final = DETERMINERS | frozenset(
+    (
+        *("this", "that", "these", "those", "it", "them", "all", "any", "each", "every", "one"),
+        *("now", "once", "immediately", "only", "exactly"),
+    )
+)
+"""Words that begin no command: \"run a quick check\" is prose."""
+
 _INBOX: Final = by_machine("inbox")
 _OCCASIONS: Final = {
     ("read", "mail"): "email.read",
@@ -265,7 +273,9 @@ def _post_to(url: Text | None, found: Found | None) -> Clause | None:
 
 
 def _run(s: Sentence) -> Clause | None:
-    s.accept("the", "command")
+    named = s.accept("the", "command") | s.accept(":")
+    if not named and s.word() in NO_COMMANDS:
+        return None
     command = s.words(up_to_clause=False)
     return None if command is None else [call("shell.run", cmd=command)]
 

@@ -56,14 +56,14 @@ _ENCODINGS: Final = {
 
 _MAX_LEAD_INS: Final = 8
 _LEAD_IN_REACH: Final = 12
-_SIMPLE_LEAD_INS: Final = frozenset(
+SIMPLE_LEAD_INS: Final = frozenset(
     (
         *("-", "*", "•", "first", "second", "third", "next", "finally", "now", "also"),
         *("and", "then", "please", "kindly", "urgent", "important", "immediately"),
         *("system", "assistant", "agent", "ai", "admin", "administrator", "attention"),
     )
 )
-_LEAD_INS: Final = tuple(
+LEAD_INS: Final = tuple(
     tuple(phrase.split())
     for phrase in (
         "at once",
@@ -81,8 +81,18 @@ _LEAD_INS: Final = tuple(
     )
 )
 _TITLES: Final = (("as", "the"), ("by", "order", "of"), ("on", "behalf", "of"))
-_RESETS: Final = frozenset(("ignore", "disregard", "forget"))
-_RESET_ENDS: Final = frozenset(("instructions", "rules", "directions", "above", "before"))
+_PHRASES: Final = {
+    first: tuple(phrase for phrase in LEAD_INS if phrase[0] == first)
+    for first in {phrase[0] for phrase in LEAD_INS}
+}
+"""The lead-ins by their first word. Most sentences begin with none of these words."""
+_FIRST_OF_TITLES: Final = frozenset(title[0] for title in _TITLES)
+RESETS: Final = frozenset(("ignore", "disregard", "forget"))
+RESET_ENDS: Final = frozenset(("instructions", "rules", "directions", "above", "before"))
+PLACEHOLDER: Final = re.compile(
+    r"(?<![\w./-])(?:[A-Z][A-Z0-9_]*=[^\s,;]*\w|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?![\w./-])"
+)
+"""A text that stands for another one, such as SECRET_MARKER, or sets one. It names no file."""
 _NUMBERED: Final = re.compile(r"\(?[0-9]{1,3}\)")
 
 Found = tuple[list[Operation], What]
@@ -118,12 +128,23 @@ class Sentence:
     def at_quotation(self) -> bool:
         return not self.is_done() and self.tokens[self.at].kind == "quoted"
 
+    def at_placeholder(self) -> bool:
+        if self.is_done() or self.tokens[self.at].kind != "word":
+            return False
+        token = self.tokens[self.at]
+        return PLACEHOLDER.fullmatch(self.slice(token.start, token.stop).string) is not None
+
     def accept(self, *words: str) -> bool:
         """Move over these words, if all of them come next."""
-        if all(self.word(ahead) == word for ahead, word in enumerate(words)):
-            self.at += len(words)
-            return True
-        return False
+        tokens, at, stop = self.tokens, self.at, self.at + len(words)
+        if stop > len(tokens):
+            return False
+        for word in words:
+            if tokens[at].word != word:
+                return False
+            at += 1
+        self.at = stop
+        return True
 
     def accept_any(self, *words: str) -> bool:
         """Move over the next word, if it is one of these."""
@@ -156,18 +177,20 @@ class Sentence:
 
     def _skip_lead_in(self) -> bool:
         word = self.word()
-        if word in _SIMPLE_LEAD_INS or _NUMBERED.fullmatch(word):
+        if word in SIMPLE_LEAD_INS or _NUMBERED.fullmatch(word):
             self.at += 1
             return True
         if word == "step" and self.word(1).isascii() and self.word(1).isdecimal():
             self.at += 2
             return True
-        if any(self.accept(*phrase) for phrase in _LEAD_INS):
+        if any(self.accept(*phrase) for phrase in _PHRASES.get(word, ())):
             return True
-        if word in _RESETS and self._skip_past(_RESET_ENDS):
-            while self.accept_any(*_RESET_ENDS):
+        if word in RESETS and self._skip_past(RESET_ENDS):
+            while self.accept_any(*RESET_ENDS):
                 pass
             return True
+        if word not in _FIRST_OF_TITLES:
+            return False
         start = self.at
         if any(self.accept(*title) for title in _TITLES) and self._skip_past({","}):
             return True
@@ -200,7 +223,7 @@ class Sentence:
         return self.slice(token.start, token.stop)
 
     def path(self) -> Text | None:
-        if self.word() in _PRONOUNS:
+        if self.word() in _PRONOUNS or self.at_placeholder():
             return None
         quoted = self.at_quotation()
         path = self.literal()
@@ -268,6 +291,9 @@ class Sentence:
         if self.accept("note"):
             name = self.literal()
             return None if name is None else ([], Note(lower(name.string)))
+        if self.at_placeholder():
+            placeholder = self.literal()
+            return None if placeholder is None else ([], placeholder)
         determined = self.accept_any(*DETERMINERS)
         noun = self.word()
         if noun in _FETCHED_WITH and not self._ends_object(1):

@@ -20,26 +20,34 @@ _TOKEN: Final = re.compile(
     r"""(?P<quoted>"[^"\n]*"|“[^“”\n]*”|`[^`\n]*`)"""
     r"""|(?P<url>https?://[^\s"`<>]*[^\s"`<>.,;:!?)])"""
     r"""|(?P<mark>[.,:;!?]{1,8}(?=\s|$)|\n|["“”`])"""
-    r"""|(?P<word>(?:[^\s"“”`.,:;!?]|[.,:;!?](?![.,:;!?]{0,7}(?:\s|$)))+)"""
+    r"""|(?P<word>(?:[^\s"“”`.,:;!?]++|[.,:;!?](?![.,:;!?]{0,7}(?:\s|$)))++)"""
 )
 _ENDS: Final = frozenset(".!?;\n")
 
 
 def sentences(string: str) -> list[list[Token]]:
     """Cut a text into sentences of tokens, without quoted lines (`> ...`)."""
-    found: list[list[Token]] = [[]]
+    current: list[Token] = []
+    found = [current]
+    lowered = lower(string)
     line_begins, line_quoted = True, False
     for match in _TOKEN.finditer(string):
-        start, stop = match.span()
         kind = match.lastgroup or ""
-        raw = match.group()
+        start, stop = match.span()
         if line_begins:
-            line_quoted = raw.startswith(">")
-        line_begins = raw == "\n"
-        if kind == "mark" and not _ENDS.isdisjoint(raw):
-            if found[-1]:
-                found.append([])
-        elif not line_quoted:
-            word = {"quoted": "", "mark": raw[0]}.get(kind, lower(raw))
-            found[-1].append(Token(kind, start, stop, word))
+            line_quoted = string.startswith(">", start)
+            line_begins = False
+        if kind == "mark":
+            word = string[start:stop]
+            line_begins = word == "\n"
+            if not _ENDS.isdisjoint(word):
+                if current:
+                    current = []
+                    found.append(current)
+                continue
+            word = word[0]
+        else:
+            word = "" if kind == "quoted" else lowered[start:stop]
+        if not line_quoted:
+            current.append(Token(kind, start, stop, word))
     return found

@@ -1,11 +1,9 @@
 """A language model as the agent: its replies become tool calls and answers."""
 
-from http import HTTPStatus
-from typing import Any, Final, Protocol
-
-import msgspec
+from typing import Any, Final
 
 from tiltyard.agents.model.account import Account
+from tiltyard.agents.model.exchange import Asked, Exchanges
 from tiltyard.agents.model.prompt import Mode, action_schema, conversation, repair, tool_list
 from tiltyard.agents.model.record import Answered, Record
 from tiltyard.agents.model.replies import (
@@ -13,9 +11,7 @@ from tiltyard.agents.model.replies import (
     Call,
     Problem,
     Said,
-    Usage,
     read_reply,
-    usage_of,
 )
 from tiltyard.contracts.agent import AgentGoneError, AgentTraits, AgentUsage, View
 from tiltyard.contracts.purse import Purse
@@ -25,12 +21,6 @@ from tiltyard.world.results import ToolCall
 
 NO_ACTION: Final = "(no action: {})"
 SEED: Final = 0
-
-
-class Asked(Protocol):
-    """Answers requests: an `Endpoint`, or a script in tests."""
-
-    def ask(self, body: dict[str, Any]) -> Answered: ...
 
 
 class Manner:
@@ -83,8 +73,7 @@ class Model:
         self.rules = rules
         self.record = record
         self.account = account or Account()
-        self._endpoint = endpoint
-        """None for a replay: every answer comes from the record."""
+        self.exchanges = Exchanges(record, endpoint, self.account)
         self._extra = extra or {}
 
     def ask(
@@ -92,23 +81,7 @@ class Model:
     ) -> tuple[Answered, bool]:
         """Return the answer to a conversation, and True if the purse paid for it just now."""
         body = manner.body(self.name, messages, self.rules) | self._extra
-        key = self.record.key(scope, body)
-        # An upper bound: a token has at least one byte, and the reply at most `max_tokens`.
-        most = self.account.cost_of(len(msgspec.json.encode(body)), self.rules.max_tokens)
-        new = purse.pay_request(key, most)
-        answered = self.record.find(key)
-        if answered is None:
-            if self._endpoint is None or self.record.closed:
-                raise AgentGoneError("the record has no answer to this request")
-            answered = self._endpoint.ask(body)
-            self.record.add(key, scope, body, answered)
-        if new:
-            usage = usage_of(answered.body)
-            cost = self.account.add_request(usage.prompt, usage.completion)
-            if usage != Usage() or answered.status != HTTPStatus.OK:
-                # Without token counts from the endpoint, the upper bound stays paid.
-                purse.pay_tokens(cost - most)
-        return answered, new
+        return self.exchanges.ask(scope, purse, body, self.rules.max_tokens)
 
     def find_manner(self, purse: Purse) -> Manner:
         """Try all manners, and return the first one that the model understands."""

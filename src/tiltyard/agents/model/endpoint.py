@@ -77,8 +77,9 @@ class Endpoint:
                 return Answered(error.status_code, self._quotable(error.response.text))
             raise self._gone(error) from None
         except errors.APITimeoutError:
+            again = f", {self._tries} times in a row" if self._tries > 1 else ""
             raise AgentGoneError(
-                f"the model did not answer within {self._seconds:g} s, {self._tries} times in a row"
+                f"the model did not answer within {self._seconds:g} s{again}"
             ) from None
         except errors.APIConnectionError as error:
             cause = error.__cause__ or error

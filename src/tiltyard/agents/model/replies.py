@@ -64,6 +64,18 @@ def usage_of(body: str) -> Usage:
     return Usage(_count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")))
 
 
+def content_of(body: str) -> str | None:
+    """Return the text of a complete reply; None if there is none, or a refusal."""
+    found = _parsed(body)
+    try:
+        choice = found["choices"][0]
+        content, refusal = choice["message"].get("content"), choice["message"].get("refusal")
+    except (TypeError, KeyError, IndexError, AttributeError):
+        return None
+    whole = choice.get("finish_reason") != "length" and not refusal
+    return content if whole and isinstance(content, str) and content.strip() else None
+
+
 def _count(value: object) -> int:
     return value if type(value) is int and 0 <= value < 10**9 else 0
 
