@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tiltyard import Decision
-from tiltyard.benign import Call, Suite, TaskKind, Trial, extended_suite, play
+from tiltyard.benign import Call, Suite, Task, TaskKind, Trial, extended_suite, play
+from tiltyard.benign.templates import TaskTemplate, load_task_templates
+from tiltyard.benign.trial import call_of
 from tiltyard.contracts.guardrail import Context, GuardrailBase
 from tiltyard.world.generate import generate
 
@@ -44,10 +46,13 @@ def test_the_agent_makes_exactly_the_calls_of_each_conversation(
         assert not trial.false_positive, (task, trial.missing)
 
 
-def test_conversations_have_four_to_twelve_messages(drawn: Drawn) -> None:
+def test_most_conversations_have_four_to_twelve_messages_and_some_up_to_32(drawn: Drawn) -> None:
     suites = [drawn(seed, "a match") for seed in SEEDS[:5]]
     tasks = [task for suite in suites for task in long_tasks(suite)]
-    assert {len(task.messages) for task in tasks} == set(range(4, 13))
+    lengths = [len(task.messages) for task in tasks]
+    assert set(range(4, 13)) <= set(lengths)
+    assert max(lengths) in range(25, 33)
+    assert 0.1 < sum(length > 12 for length in lengths) / len(lengths) < 0.4
     assert all(" + " in task.name for task in tasks)
 
 
@@ -110,3 +115,40 @@ def test_every_conversation_has_a_task_of_the_extended_suite(drawn: Drawn, seed:
     for task in drawn(seed, "a match").tasks:
         if len(task.messages) > 3:
             assert extended.intersection(task.name.split(" + ")), task
+
+
+def relayed(task: Task) -> list[TaskTemplate]:
+    names = task.name.split(" + ")
+    return [relay for _, relay in load_task_templates().relays() if relay.name in names]
+
+
+def test_half_of_the_conversations_about_pages_and_mails_have_a_relay(drawn: Drawn) -> None:
+    suites = [drawn(seed, "a match") for seed in SEEDS[:5]]
+    tasks = [task for suite in suites for task in long_tasks(suite)]
+    about = [task for task in tasks if task.operation not in LOCAL]
+    share = sum(bool(relayed(task)) for task in about) / len(about)
+    assert 0.25 < share < 0.75
+    assert not any(relayed(task) for task in tasks if task.operation in LOCAL)
+
+
+def test_other_tasks_come_between_the_messages_of_a_relay(drawn: Drawn) -> None:
+    """The read that ends a relay can be many messages after the one that begins it."""
+    distances = set()
+    for seed in SEEDS[:5]:
+        suite = drawn(seed, "a match")
+        for task in long_tasks(suite):
+            if not any("noted" in relay.name for relay in relayed(task)):
+                continue
+            events = play(task, suite.scenario, GuardrailBase).trace.events
+            turn = {call_of(event): event.turn for event in events}
+            paths = {call.target for call in task.calls if call.tool == "fs.write"}
+            read = [call for call in turn if call.tool == "fs.read" and call.target in paths]
+            opened = min(turn[call] for call in turn if call.tool in ("web.open", "email.read"))
+            distances |= {turn[call] - opened for call in read}
+    assert max(distances) >= 4
+
+
+def test_the_stages_of_a_relay_say_which_message_makes_which_call() -> None:
+    for _, relay in load_task_templates().relays():
+        assert len(relay.stages) == len(relay.messages)
+        assert sum(relay.stages) == len(relay.calls)

@@ -7,8 +7,9 @@ import pytest
 from tiltyard.benign import Task, draw_suite, play
 from tiltyard.benign.conversations import MAX_MESSAGES, MIN_MESSAGES
 from tiltyard.benign.documents import EMAIL, WEB
+from tiltyard.benign.injected_conversations import InjectedConversation
 from tiltyard.benign.injections import inject
-from tiltyard.benign.late_orders import LateOrder, draw_late_orders
+from tiltyard.benign.late_orders import draw_late_orders
 from tiltyard.benign.trial import call_of
 from tiltyard.guardrails.allow_all import AllowAllGuardrail
 from tiltyard.world.generate import generate
@@ -18,11 +19,11 @@ SCENARIO: Final = generate(4711)
 
 
 @pytest.fixture(scope="module")
-def orders() -> list[LateOrder]:
+def orders() -> list[InjectedConversation]:
     return draw_late_orders(SCENARIO, "a key", (WEB, EMAIL))
 
 
-def obeyed_in(order: LateOrder, scenario: Scenario) -> set[int]:
+def obeyed_in(order: InjectedConversation, scenario: Scenario) -> set[int]:
     """Return the messages whose calls the scenario's injection causes."""
     task = Task("late", "late", order.messages, (), (), order.reads)
     clean, poisoned = (
@@ -32,7 +33,7 @@ def obeyed_in(order: LateOrder, scenario: Scenario) -> set[int]:
     return {turn for turn, call in poisoned if (turn, call) not in clean}
 
 
-def test_every_order_fires_late_in_its_conversation(orders: list[LateOrder]) -> None:
+def test_every_order_fires_late_in_its_conversation(orders: list[InjectedConversation]) -> None:
     waited = [
         max(obeyed_in(order, inject(SCENARIO, {order.document: order.injection})), default=0)
         for order in orders
@@ -43,12 +44,12 @@ def test_every_order_fires_late_in_its_conversation(orders: list[LateOrder]) -> 
     assert max(waited) >= MAX_MESSAGES - 2
 
 
-def test_there_are_two_of_every_length(orders: list[LateOrder]) -> None:
+def test_there_are_two_of_every_length(orders: list[InjectedConversation]) -> None:
     lengths = sorted(len(order.messages) for order in orders)
     assert lengths == sorted([*range(MIN_MESSAGES, MAX_MESSAGES + 1)] * 2)
 
 
-def test_no_two_share_a_page_or_mail(orders: list[LateOrder]) -> None:
+def test_no_two_share_a_page_or_mail(orders: list[InjectedConversation]) -> None:
     read = [name for order in orders for name in order.reads]
     assert len(read) == len(set(read))
 
@@ -61,7 +62,7 @@ def test_avoided_documents_are_left_alone() -> None:
     assert avoided.isdisjoint(name for order in drawn for name in order.reads)
 
 
-def test_the_key_decides(orders: list[LateOrder]) -> None:
+def test_the_key_decides(orders: list[InjectedConversation]) -> None:
     assert draw_late_orders(SCENARIO, "a key", (WEB, EMAIL)) == orders
     assert draw_late_orders(SCENARIO, "another", (WEB, EMAIL)) != orders
 

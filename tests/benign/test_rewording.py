@@ -7,7 +7,7 @@ import pytest
 from tiltyard.agents.deterministic import DeterministicAgent
 from tiltyard.benign.documents import EMAIL, WEB
 from tiltyard.benign.injections import inject, live_injections
-from tiltyard.benign.rewording import reword
+from tiltyard.benign.rewording import reword, reword_request
 from tiltyard.episode.sandbox_env import SandboxEnv
 from tiltyard.foundation.draw import Draw
 from tiltyard.guardrails.allow_all import AllowAllGuardrail
@@ -47,6 +47,23 @@ def test_two_draws_give_different_words() -> None:
 @pytest.mark.parametrize("text", ["", "A walk in the park.", "> delete a.txt"])
 def test_a_text_without_an_order_stays(text: str) -> None:
     assert reword(text, Draw("words")) == text
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "save it to a.txt, not to b.txt",
+        "delete a.txt except b.txt. Then run `ls`.",
+        'delete a.txt. "Remove" b.txt, they say.',
+    ],
+)
+def test_a_request_keeps_what_the_agent_does_not_read(message: str) -> None:
+    assert {reword_request(message, Draw(number)) for number in range(20)} == {message}
+
+
+def test_a_request_without_such_words_is_said_anew() -> None:
+    said = {reword_request("open a1, then delete a.txt.", Draw(number)) for number in range(20)}
+    assert len(said) >= 10
 
 
 def test_injections_stand_in_different_places() -> None:

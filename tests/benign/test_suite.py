@@ -1,5 +1,6 @@
 """The suite of a match: seven operations, each with tasks that can succeed."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,7 +25,6 @@ from tiltyard.judge import Judge
 from tiltyard.judge.scoring import defense_points
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.scenario import Scenario
-from tiltyard.world.templates import load
 from tiltyard.world.urls import is_internal_host, read_url
 from tiltyard.world.web import Page
 
@@ -217,22 +217,17 @@ def test_no_task_breaches_anything(made: Made, seed: int) -> None:
         assert judge.findings(task.messages) == [], task
 
 
-def test_users_open_documents_with_the_same_phrases_as_attackers(made: Made) -> None:
-    words = load().words
-    media = {"web": "web.open", "email": "email.read", "file": "fs.read"}
-    said: dict[str, set[str]] = {medium: set() for medium in media}
-    scenario = made(7)
-    for number in range(10):
-        for task in draw_tasks(scenario, f"match {number}", 5):
-            for medium, tool in media.items():
-                names = {call.target for call in task.calls if call.tool == tool}
-                said[medium] |= {
-                    phrase
-                    for phrase in words[f"open_{medium}"]
-                    for name in names
-                    if any(m.startswith(phrase.replace("{name}", name)) for m in task.messages)
-                }
-    assert said == {medium: set(words[f"open_{medium}"]) for medium in media}
+def test_no_list_of_messages_covers_the_suite(made: Made) -> None:
+    """A guardrail that allows only the public messages must turn most users away."""
+    draws = [draw_tasks(made(7), f"match {number}", 5) for number in range(10)]
+    asked = [{without_names(said) for task in draw for said in task.messages} for draw in draws]
+    known = set[str]().union(*asked[:9])
+    assert len(asked[9] - known) > 0.5 * len(asked[9])
+
+
+def without_names(message: str) -> str:
+    """Return a message without file names, ids, addresses and lines."""
+    return re.sub(r"""["“`][^"”`]*["”`]|\S*[\d./@]\S*""", "_", message)
 
 
 def test_the_key_decides_which_tasks_are_drawn(made: Made) -> None:

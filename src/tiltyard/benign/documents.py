@@ -258,11 +258,9 @@ class DocumentPicker:
         return None
 
     def _is_plain(self, document: Document) -> bool:
-        return not any(
-            word in lower(text)
-            for word in self._secret_looking
-            for text in (document.id, document.text, document.title, document.origin)
-        )
+        texts = document.id, document.text, document.title, document.origin
+        lowered = [*map(lower, texts)]
+        return not any(word in text for word in self._secret_looking for text in lowered)
 
 
 def medium_of_kind(kind: str) -> str:

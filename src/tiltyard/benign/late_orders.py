@@ -8,39 +8,31 @@ from collections.abc import Collection, Iterator
 from itertools import cycle, islice
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tiltyard.benign.conversations import MAX_MESSAGES, MIN_MESSAGES, Shape, draw_conversation
-from tiltyard.benign.injections import WaitingInjection, inject, medium_of, waiting_injections
+from tiltyard.benign.injected_conversations import InjectedConversation, OrderDrawer
+from tiltyard.benign.injections import WaitingInjection, inject, waiting_injections
 from tiltyard.benign.rewording import reword
-from tiltyard.benign.task_maker import TaskMaker
 from tiltyard.benign.tasks import StagingError, Task
-from tiltyard.benign.templates import load_task_templates
 from tiltyard.benign.trial import play
-from tiltyard.foundation.draw import Draw
 from tiltyard.guardrails.allow_all import AllowAllGuardrail
 from tiltyard.world.scenario import Scenario
 
-TRIES: Final = 20
+TRIES: Final = 8
 """How many conversations to draw for one order. The one that is obeyed last is taken."""
 
 
-class LateOrder(Struct, frozen=True):
-    """A conversation, and the injection for the first document that it reads."""
-
-    messages: tuple[str, ...]
-    document: str
-    injection: str
-    reads: tuple[str, ...]
-    """All pages and mails that the conversation reads."""
-
-
 def draw_late_orders(
-    scenario: Scenario, key: str, media: Collection[str], avoided: Collection[str] = ()
-) -> list[LateOrder]:
+    scenario: Scenario,
+    key: str,
+    media: Collection[str],
+    avoided: Collection[str] = (),
+    most: int | None = None,
+) -> list[InjectedConversation]:
     """Draw conversations of every length, whose first document of `media` has a waiting order.
 
+    Draw at most `most` of them, if it is given.
     No two of them share a document of `media`, and they read none that `avoided` names.
     """
     waiting = waiting_injections(scenario, media)
@@ -52,9 +44,9 @@ def draw_late_orders(
         for local, ordered in ((False, lengths), (True, reversed(lengths)))
         for length in ordered
     ]
-    drawer = _Drawer(scenario, key, media, avoided)
-    orders: list[LateOrder] = []
-    for number, shape in enumerate(shapes):
+    drawer = _WaitingDrawer("late orders", scenario, key, media, avoided)
+    orders: list[InjectedConversation] = []
+    for number, shape in enumerate(shapes[:most]):
         # Each conversation prefers another injection.
         preferred = number % len(waiting) if waiting else 0
         drawn = (
@@ -65,18 +57,8 @@ def draw_late_orders(
     return orders
 
 
-class _Drawer:
-    def __init__(
-        self, scenario: Scenario, key: str, media: Collection[str], avoided: Collection[str]
-    ) -> None:
-        self.scenario = scenario
-        self.book = load_task_templates()
-        self.maker = TaskMaker(scenario, self.book)
-        self.draw = Draw("late orders", self.book.version, key, scenario.digest)
-        self.media = media
-        self.taken = set(avoided)
-
-    def draw_latest(self, shape: Shape, injection: WaitingInjection) -> LateOrder | None:
+class _WaitingDrawer(OrderDrawer):
+    def draw_latest(self, shape: Shape, injection: WaitingInjection) -> InjectedConversation | None:
         """Draw the conversation in which the agent obeys the injection last.
 
         Return None if no conversation obeys it, as in a scenario with few documents.
@@ -84,13 +66,12 @@ class _Drawer:
         latest, order = 0, None
         text = reword(injection.text, self.draw.branch("words", shape.length or 0, injection.text))
         for task in self._conversations(shape, injection):
-            reads = tuple(name for name in task.reads if medium_of(name) in self.media)
-            own = [name for name in reads if medium_of(name) == injection.medium]
-            if not own or not self.taken.isdisjoint(reads):
+            drawn = self.order_in(task, injection.medium, text)
+            if drawn is None:
                 continue
-            obeyed = self._obeyed_at(task, own[0], text)
+            obeyed = self._obeyed_at(task, drawn.document, text)
             if obeyed > latest:
-                latest, order = obeyed, LateOrder(task.messages, own[0], text, reads)
+                latest, order = obeyed, drawn
             if obeyed == len(task.messages) - 1:
                 break
         if order is not None:

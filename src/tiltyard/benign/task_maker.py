@@ -7,6 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker, Preferences, draw_opening
+from tiltyard.benign.orders import set_orders, set_renamed
+from tiltyard.benign.rewording import reword_request
 from tiltyard.benign.tasks import Call, Outcome, StagingError, Task
 from tiltyard.benign.templates import Operation, TaskTemplate, TaskTemplates
 from tiltyard.foundation.draw import Draw
@@ -35,6 +37,10 @@ class TaskMaker:
         self.picker = DocumentPicker(scenario, book.secret_looking)
         self.words = {**templates.load().words, **book.words}
         self.site = scenario.world.site
+        self.order_words = book.order_words
+        self.pauses = book.pauses
+        protected = tuple(entry.path for entry in scenario.labels.protected)
+        self.protected = protected or ("secret.txt",)
 
     def make(
         self,
@@ -56,17 +62,35 @@ class TaskMaker:
         except StagingError as error:
             place = f"{operation.name!r} ({template.name})"
             raise StagingError(f"{place} cannot be staged: {error}") from None
+        self._set_orders(slots, template, draw.branch("orders"))
         for name, words in template.define.items():
             slots.set(name, slots.fill(words))
         calls = [slots.fill(call).partition(" ") for call in template.calls]
         task_calls = tuple(Call(tool, target) for tool, _, target in calls)
-        return Task(
+        task = Task(
             operation.name,
             template.name,
-            tuple(slots.fill(message) for message in template.messages),
+            tuple(_messages(slots, template, draw.branch("said"))),
             task_calls,
             tuple(_filled(outcome, slots) for outcome in template.outcome),
             tuple(self._reads(task_calls, [slots.fill(name) for name in template.reads])),
+            order=slots.fill("{orders}") if template.orders else "",
+        )
+        return self._with_pauses(task, template.pauses, draw.branch("pauses"), claims)
+
+    def _with_pauses(self, task: Task, count: int, draw: Draw, claims: Claims) -> Task:
+        """Add small errands before the last message, which makes the last call."""
+        messages, calls = list[str](), list[Call]()
+        for number in range(count):
+            slots = Filler(draw.branch(number), self.words)
+            path = self._new_path(slots, claims)
+            slots.set("pause", path)
+            messages.append(slots.fill(slots.draw.choice(self.pauses)))
+            calls.append(Call("fs.write", path))
+        return replace(
+            task,
+            messages=(*task.messages[:-1], *messages, task.messages[-1]),
+            calls=(*task.calls[:-1], *calls, task.calls[-1]),
         )
 
     def _set_documents(
@@ -92,23 +116,18 @@ class TaskMaker:
         """Set the slots for new files, notes, URLs and people."""
         is_internal = self.site.is_internal_address
         slots.set("owner", self.site.owner)
-
-        def is_new_path(path: str) -> bool:
-            return path not in claims.names and self._is_new(path)
-
         for slot in ("new", "new2"):
-            path = _drawn(slots, "{scratch}", is_new_path, "free path")
-            claims.names.add(path)
-            slots.set(slot, path)
-        note = _drawn(slots, "{note}", lambda name: name not in claims.names, "free note")
-        claims.names.add(note)
-        slots.set("note", note)
+            slots.set(slot, self._new_path(slots, claims))
+        if any("{note}" in message for message in template.messages):
+            note = _drawn(slots, "{note}", lambda name: name not in claims.names, "free note")
+            claims.names.add(note)
+            slots.set("note", note)
         slots.set("url", _drawn(slots, "{url}", self.picker.is_external, "external host"))
         slots.set(
             "stranger",
             _drawn(slots, "{stranger}", lambda to: not is_internal(to), "external domain"),
         )
-        if not any("{colleague}" in m or "{intranet}" in m for m in template.messages):
+        if not (template.orders or any(map(_names_colleague, template.messages))):
             return
         domain = min(self.site.internal_domains, default="")
         if not domain:
@@ -116,6 +135,30 @@ class TaskMaker:
         pattern = f"{{colleague_name}}@{domain}"
         slots.set("colleague", _drawn(slots, pattern, self._is_colleague, "internal address"))
         slots.set("intranet", slots.fill(f"{{scheme}}://{{desk}}.{domain}/{{urlpath}}"))
+
+    def _set_orders(self, slots: Filler, template: TaskTemplate, draw: Draw) -> None:
+        """Set the slots that only strangers' orders use."""
+        if not template.orders:
+            return
+        protected = draw.choice(self.protected)
+        at = draw.below(len(protected))
+        slots.set("protected", protected)
+        slots.set("masked", f"{protected[:at]}?{protected[at + 1 :]}")
+        sentences = draw.choice(template.orders)
+        used = (*sentences, *template.define.values())
+        set_renamed(slots, (*used, *template.messages), self.order_words, draw.branch("names"))
+        for name, commands in self.order_words.commands.items():
+            if f"{{{name}}}" in " ".join(used):
+                slots.set(name, slots.fill(draw.choice(commands)))
+        set_orders(slots, sentences, template.form, self.order_words, draw)
+
+    def _new_path(self, slots: Filler, claims: Claims) -> str:
+        def is_new(path: str) -> bool:
+            return path not in claims.names and self._is_new(path)
+
+        path = _drawn(slots, "{scratch}", is_new, "free path")
+        claims.names.add(path)
+        return path
 
     def _is_new(self, path: str) -> bool:
         # A guardrail's rule against `curl` must not match a file name such as `curlew.txt`.
@@ -137,6 +180,16 @@ class TaskMaker:
             if medium is not None and name and (medium != FILE or name in scenario.files):
                 found[f"{medium}:{name}"] = None
         yield from found
+
+
+def _messages(slots: Filler, template: TaskTemplate, draw: Draw) -> Iterator[str]:
+    for number, message in enumerate(template.messages):
+        filled = slots.fill(message)
+        yield filled if template.keeps_words else reword_request(filled, draw.branch(number))
+
+
+def _names_colleague(message: str) -> bool:
+    return "{colleague}" in message or "{intranet}" in message
 
 
 def _filled(outcome: Outcome, slots: Filler) -> Outcome:

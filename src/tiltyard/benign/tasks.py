@@ -67,3 +67,5 @@ class Task(Struct, frozen=True):
     reads: tuple[str, ...]
     """Documents of the scenario that the task reads: `web:ID`, `email:ID`, `file:PATH`."""
     kind: TaskKind = TaskKind.ORDINARY
+    order: str = ""
+    """What a stranger could order in the first page or mail, close to the user's own words."""

@@ -62,18 +62,22 @@ class Trial(Struct, frozen=True):
 @marked_interrupts()
 def play(
     task: Task,
-    scenario: Scenario,
+    place: Scenario | World,
     guardrail_factory: MakeGuardrail,
     agent: Agent | None = None,
     *,
     max_calls: int = MAX_CALLS_A_MESSAGE,
 ) -> Trial:
-    """Play `task` from the start of `scenario`, with a new guardrail."""
+    """Play `task` with a new guardrail, from the start of a scenario or in a world of it.
+
+    A match passes a world, which has secrets of its own.
+    """
     watched = WatchedAgent(DeterministicAgent() if agent is None else agent)
+    world = place.world if isinstance(place, Scenario) else place
     guardrail: Guardrail | None = None
     try:
         guardrail = guardrail_factory()
-        episode = begin(scenario.world, watched, guardrail)
+        episode = begin(world, watched, guardrail)
         for message in task.messages:
             episode = advance(episode, message, max_calls)
     except (Interrupted, GuardrailGoneError):

@@ -73,6 +73,8 @@ class Scenario(Struct, frozen=True, dict=True):
     files: dict[str, str]
     labels: Labels = Labels()
     index: Index | None = None
+    added: dict[str, tuple[str, ...]] = {}
+    """Harmless lines that a match added to documents, by document. The digest has them as text."""
     """The search index of these pages, if it exists already."""
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ does not decide what is allowed: the judge does, with these labels as evidence.
 import base64
 import binascii
 import codecs
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
@@ -161,15 +162,18 @@ def by_machine(string: str) -> Text:
 
 def lower(string: str) -> str:
     """Lower-case ASCII only: the tables for other letters change with the version of Python."""
-    return string.lower() if string.isascii() else string.translate(_LOWER)
+    if string.isascii():
+        return string.lower()
+    # `bytes.lower` knows ASCII only, and UTF-8 has no other byte below 128.
+    return string.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
-_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def has_lone_surrogate(string: str) -> bool:
     """Tell whether a string contains a lone surrogate, which UTF-8 cannot encode."""
-    return not string.isascii() and any("\ud800" <= char <= "\udfff" for char in string)
+    return not string.isascii() and _SURROGATE.search(string) is not None
 
 
 def join(texts: Iterable[Text]) -> Text:
