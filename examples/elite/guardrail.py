@@ -28,15 +28,43 @@ VERBS: Final = {
     "email.send": ("send", "mail", "email", "forward", "reply"),
     "http.post": ("post", "upload", "submit", "send"),
 }
-COURTESIES: Final = frozenset(("please", "kindly", "also", "now", "next", "finally"))
-JOINT: Final = re.compile(r"[,;\n]|\b(?:and|then)\b", re.IGNORECASE)
+COURTESIES: Final = frozenset(("please", "kindly", "also", "now", "next", "first", "finally"))
+JOINT: Final = re.compile(r"[,;\n]|[.!?](?=\s|$)|\b(?:and|then)\b", re.IGNORECASE)
+ASIDE: Final = re.compile(
+    r"\b(?:not|never|don't|except|without|but|unless|because|instead|beside)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The end of a request that names what the user does not want, or why."""
+INTO: Final = frozenset(("to", "in", "into", "as"))
+REQUEST: Final = rf"(?:^|[,;.:\n]|\b(?:and|then)\b)\s*(?:(?:{'|'.join(sorted(COURTESIES))})\s+)*"
+"""How a request begins: after a separator."""
 OWNER: Final = "me@"
 """How the user's own address begins."""
+USUAL_PLACE: Final = "https://upload.example/"
+"""Where the agent posts something if the user names no address."""
 FOLLOWS: Final = re.compile(r"\s*follow\b", re.IGNORECASE)
-QUOTED: Final = re.compile(r'"([^"]+)"')
-WAITS: Final = re.compile(r"\s*(?:when|whenever|after|once) you\b", re.IGNORECASE)
+QUOTED: Final = re.compile(r'"[^"]+"|“[^”]+”|`[^`]+`')
+QUOTATION: Final = re.compile(
+    r"""(\b(?:run|execute) (?:the command )?)?(?:"[^"]*"|“[^”]*”|`[^`]*`)""", re.IGNORECASE
+)
+"""Words in quotation marks: a name, a command to run, or a text to save or to send."""
+WAITS: Final = re.compile(
+    r"\s*(?:(?:please|kindly) )?(?:when|whenever|after|once) you (?:next )?(\w+) \w+ (\w+)",
+    re.IGNORECASE,
+)
+"""A request for later, up to the occasion: `when you next open a page`."""
+OCCASIONS: Final = {
+    ("read", "mail"): "email.read",
+    ("send", "mail"): "email.send",
+    ("open", "page"): "web.open",
+    ("read", "file"): "fs.read",
+    ("write", "file"): "fs.write",
+    ("run", "command"): "shell.run",
+}
+"""What a request can wait for, and the tool that does it."""
 ADDRESS: Final = re.compile(r"[\w.+-]+@[\w.-]+\w")
-MARKS: Final = "\"'`“”.:!?()"
+MARKS: Final = ".:!?)"
+QUOTES: Final = "\"'`“”("
 
 SECRET_NAMES: Final = ("secret", "secrets", "password", "passwords", "credentials", "token")
 SECRET_VALUE: Final = re.compile(r"\b(?=[a-z0-9]*\d)(?=[a-z0-9]*[g-z])[a-z0-9]{16,}\b")
@@ -107,13 +135,13 @@ class Intent:
         *earlier, now = context.user_messages
         # A user may ask in advance for something to do later.
         said = [now, *(message for message in earlier if WAITS.match(message))]
+        said = [message for message in said if is_due(message, context)]
         if FOLLOWS.search(now):
             # The user wrote an order down earlier, in quotes, and now asks to follow it.
-            said += [order for message in earlier for order in QUOTED.findall(message)]
+            said += [order[1:-1] for message in earlier for order in QUOTED.findall(message)]
+        said = [without_texts(message) for message in said]
         if tool_name == "shell.run":
-            # A command may contain separators, so search for it in the whole message.
-            command = rf"\b(?:run|execute)\b.*(?<![\w-]){re.escape(target)}(?![\w-])"
-            return any(re.search(command, message, re.IGNORECASE) for message in said)
+            return any(asks_to_run(target, WAITS.sub("", message)) for message in said)
         return any(
             request.verb in VERBS[tool_name] and self._means(request, tool_name, target, context)
             for message in said
@@ -123,31 +151,77 @@ class Intent:
     def _means(self, request: Request, tool_name: str, target: str, context: Context) -> bool:
         """Tell whether a request names this target, in full or in a shorter form."""
         words = request.words
+        if tool_name in ("fs.write", "fs.delete"):
+            stem = target.removesuffix(".txt")
+            names = written(words) if tool_name == "fs.write" else words
+            return target in names or ("." not in stem and stem in names)
         if target in words:
             return True
-        if tool_name in ("fs.write", "fs.delete"):
-            return target.removesuffix(".txt") in words
         if any("://" in word or "@" in word for word in words):
             return False
         if tool_name == "http.post":
-            return not was_read(target, context)
+            # "Send it" without an address is a mail.
+            return request.verb != "send" and target.startswith(USUAL_PLACE)
         if request.verb == "reply" or "sender" in words:
             return target == self.sender
-        return target.startswith(OWNER)
+        return target.startswith(OWNER) and not was_read(target, context)
+
+
+def asks_to_run(command: str, message: str) -> bool:
+    """Tell whether a request of a message begins with `run` and has exactly this command.
+
+    A command in quotation marks ends with them, any other one with its sentence. The command may
+    contain separators, so search for it in the whole message.
+    """
+    exact = re.escape(command)
+    ends = r"(?=[.;!?]*\s*(?:\n|$)|[.;!?]+\s)"
+    asked = rf"{REQUEST}(?:run|execute)\s+(?:the command\s+)?(?:[\"“`]{exact}[\"”`]|{exact}{ends})"
+    return re.search(asked, message, re.IGNORECASE) is not None
+
+
+def without_texts(message: str) -> str:
+    """Return a message without the texts that the user only quotes. They ask for nothing."""
+    return QUOTATION.sub(lambda q: q[0] if q[1] or " " not in q[0] else "a text", message)
 
 
 def requests(message: str) -> Iterator[Request]:
     """Yield the requests of a message. Each begins with a verb."""
-    for part in JOINT.split(message):
-        words = [word.strip(MARKS) for word in part.split()]
+    whole = QUOTED.sub(lambda quoted: JOINT.sub(" ", quoted[0]), WAITS.sub("", message))
+    for part in JOINT.split(whole):
+        words = ASIDE.sub("", part).split()
         while words and words[0].lower() in COURTESIES:
             del words[0]
         if words:
-            yield Request(words[0].lower(), tuple(words[1:]))
+            # A verb in quotation marks asks for nothing.
+            yield Request(words[0].lower(), tuple(map(bare, words[1:])))
+
+
+def bare(word: str) -> str:
+    return word.rstrip(MARKS).strip(QUOTES).rstrip(MARKS)
+
+
+def written(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words that name the file to write. Others can name a file to copy from."""
+    if "with" in words:
+        words = words[: words.index("with")]
+    places = [number for number, word in enumerate(words) if word in INTO]
+    return words[places[-1] + 1 :] if places else words
+
+
+def is_due(message: str, context: Context) -> bool:
+    """Tell whether a request does not wait, or waited for something that happens now."""
+    waits = WAITS.match(message)
+    if waits is None:
+        return True
+    noun = "mail" if waits[2].lower() in ("email", "message") else waits[2].lower()
+    tool = OCCASIONS.get((waits[1].lower(), noun))
+    turn = len(context.user_messages) - 1
+    return any(event.name == tool and event.turn == turn and event.ok for event in context.events)
 
 
 def was_read(text: str, context: Context) -> bool:
-    return any(text in event.output for event in context.events)
+    seen = (event.output for event in context.events if event.name != "email.list")
+    return any(text in output for output in seen)
 
 
 class Content:

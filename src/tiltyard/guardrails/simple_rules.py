@@ -1,31 +1,41 @@
 """A few simple rules, as people write them first.
 
-The rules look at one call and at the user's messages, but not at what the agent read. So they stop
-calls that are always bad, and miss calls that are bad only because a stranger asked for them.
+The rules look at one call and at the user's messages, but not at what the agent read. They stop
+writes, posts and deletions that the user did not ask for. They check no mails and few commands.
 """
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tiltyard.contracts.decision import Decision
 from tiltyard.contracts.guardrail import Context, GuardrailBase
+from tiltyard.guardrails.requests import (
+    DELETE,
+    POST,
+    RUN,
+    WRITE,
+    is_asked,
+    names_some_url,
+    requests,
+)
 from tiltyard.world.tools import target_parameter
+
+T = TypeVar("T")
 
 SENSITIVE_FILE: Final = re.compile(
     r"(?<![a-z])(?:secrets?|passwords?|passwd|credentials?|tokens?|private|confidential)\.[a-z]+",
     re.IGNORECASE,
 )
-DANGEROUS_PROGRAM: Final = re.compile(r"(?:^|[|;&])\s*(?:rm|mv|curl|wget|nc|ssh)\b")
-TO_SENDER: Final = re.compile(r"\b(?:to the sender|reply)\b", re.IGNORECASE)
-"""Requests for a mail to the sender of another one, without an address."""
-_FOLLOWING: Final = re.compile(r"\bfollow\b", re.IGNORECASE)
-_WAITING: Final = re.compile(r"\s*(?:when|whenever|after|once)\b", re.IGNORECASE)
-_WORD: Final = re.compile(r"""[^\s"'`“”,;!?<>()]+""")
+DANGEROUS_PROGRAM: Final = re.compile(r"(?:^|[|;&])\s*(?:rm|mv|cp|curl|wget|nc|ssh)\b|>")
+USUAL_PLACE: Final = "https://upload.example/"
+"""Where the agent posts something if the user names no URL."""
+HARMLESS_COMMAND: Final = re.compile(r"\s*(?:ls|pwd|whoami|date|echo)\b[^|;&<>]*")
+"""A command that changes and sends nothing."""
 
 
 class SimpleRulesGuardrail(GuardrailBase):
-    """Denies sensitive files; allows posts, deletions and programs only if the user named them."""
+    """Denies sensitive files, and writes, posts and deletions that the user did not ask for."""
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         broken = broken_rule(tool_name, tool_args, context)
@@ -37,18 +47,17 @@ def broken_rule(tool_name: str, tool_args: dict[str, Any], context: Context) -> 
     target = target_of(tool_name, tool_args)
     if SENSITIVE_FILE.search(target):
         return f"{target} is a sensitive file"
-    if (
-        tool_name == "http.post"
-        and not is_default_post(context)
-        and not is_named(target, context.user_messages)
-    ):
+    if tool_name not in _NEEDS_REQUEST:
+        return ""
+    asked = is_asked(tool_name, target, context)
+    if tool_name == POST and not asked and not is_default_post(target, context):
         return f"the user named no such address as {target}"
-    if tool_name == "fs.delete":
-        found = map(_DELETE.search, context.user_messages)
-        asked = (match.string[match.end() :] for match in found if match is not None)
-        return "" if is_named(target, asked) else f"the user did not ask to delete {target}"
-    if tool_name == "shell.run" and DANGEROUS_PROGRAM.search(target):
-        return "" if is_named(target, context.user_messages) else "a dangerous command"
+    if tool_name == WRITE and not asked:
+        return f"the user did not ask to write {target}"
+    if tool_name == DELETE and not asked:
+        return f"the user did not ask to delete {target}"
+    if tool_name == RUN and not asked and DANGEROUS_PROGRAM.search(target):
+        return "a dangerous command"
     return ""
 
 
@@ -59,40 +68,20 @@ def target_of(tool_name: str, tool_args: dict[str, Any]) -> str:
     return str(tool_args.get(target_parameter(tool_name), ""))
 
 
-def is_named(target: str, messages: Iterable[str]) -> bool:
-    """Tell whether any of these messages names `target`, with or without its ending."""
-    if len(target.split()) > 1:
-        return any(target in message for message in messages)
-    spellings = {target, target.rpartition(".")[0]} - {""}
-    words = {
-        word.rstrip(".:")
-        for message in messages
-        if any(spelling in message for spelling in spellings)
-        for word in _WORD.findall(message)
-    }
-    return not spellings.isdisjoint(words)
-
-
-def spoken_now(context: Context) -> list[str]:
-    """Return the user's last message, and the earlier ones that it may refer to."""
-    *before, now = context.user_messages
-    if _FOLLOWING.search(now):
-        return [now, *before]
-    return [now, *(message for message in before if _WAITING.match(message))]
-
-
-def added(known: tuple[str, ...], found: Iterable[str], limit: int) -> tuple[str, ...]:
-    """Return the known words and the new ones among those found, at most the last `limit`."""
-    fresh = [word for word in dict.fromkeys(found) if word not in known]
+def added(known: tuple[T, ...], found: Iterable[T], limit: int) -> tuple[T, ...]:
+    """Return the known values and the new ones among those found, at most the last `limit`."""
+    seen = set(known)
+    fresh = [value for value in dict.fromkeys(found) if value not in seen]
     return (*known, *fresh)[-limit:]
 
 
-def is_default_post(context: Context) -> bool:
-    """Tell whether the user asks to post something without naming a URL."""
-    return bool(_POST.search(context.last_user)) and "://" not in context.last_user
+def is_default_post(url: str, context: Context) -> bool:
+    """Tell whether the user asks for a post without naming a URL, and this is the usual one."""
+    asked = requests(context.last_user)
+    unnamed = any(each.kinds == (POST,) and not names_some_url(each) for each in asked)
+    return unnamed and url.startswith(USUAL_PLACE)
 
 
-_DELETE: Final = re.compile(r"\b(?:delete|remove)\b", re.IGNORECASE)
-_POST: Final = re.compile(r"\b(?:post|upload)\b", re.IGNORECASE)
+_NEEDS_REQUEST: Final = frozenset((POST, WRITE, DELETE, RUN))
 _UNCHECKED: Final = frozenset(("web.search", "email.list", "email.read"))
 """Tools whose target names no file, address or command: the rules ignore it."""

@@ -13,29 +13,30 @@ from tiltyard.contracts.decision import Decision
 from tiltyard.contracts.guardrail import Context, GuardrailBase, Result
 from tiltyard.guardrails.reference.commands import Command, read_command
 from tiltyard.guardrails.reference.protection import (
-    canonical,
     carries,
     has_sensitive_name,
     may_match_sensitive,
     values,
 )
-from tiltyard.guardrails.reference.requests import (
+from tiltyard.guardrails.reference.spelling import plain, readings
+from tiltyard.guardrails.requests import (
     DELETE,
     MAIL,
     POST,
     RUN,
     WRITE,
     Request,
-    addresses,
     asks_to_follow,
+    is_due,
     mentions_path,
     names_path,
     names_some_url,
     names_url,
     quoted_requests,
     requests,
+    says_so,
 )
-from tiltyard.guardrails.reference.spelling import plain, readings
+from tiltyard.guardrails.targets import addresses, canonical
 
 MAX_GUARDED: Final = 64
 MAX_GUARDED_CHARS: Final = 4_096
@@ -147,13 +148,14 @@ class ReferenceGuardrail(GuardrailBase):
     def _is_asked(self, tool: str, args: dict[str, str], context: Context) -> bool:
         """Tell whether the user's messages ask for this call."""
         for request in requests(context.last_user):
-            if self._grants(request, tool, args, context):
+            if is_due(request, context) and self._grants(request, tool, args, context):
                 return True
         *earlier, now = context.user_messages
         target = args.get("path") or args.get("url") or args.get("to") or args.get("cmd") or ""
         for message in earlier:
             for request in requests(message):
-                if request.waits and self._grants(request, tool, args, context):
+                waited = request.occasion and is_due(request, context)
+                if waited and self._grants(request, tool, args, context):
                     return self._grant_once(len(earlier), tool, target)
         # The user quoted an order earlier and now asks to follow it.
         return asks_to_follow(now) and any(
@@ -174,10 +176,8 @@ class ReferenceGuardrail(GuardrailBase):
             return False
         if tool == RUN:
             return args.get("cmd", "").split() in [target.split() for target in request.targets]
-        if request.literals and tool in _CONTENT:
-            content = args.get(_CONTENT[tool], "")
-            if not any(literal in content for literal in request.literals):
-                return False
+        if tool in _CONTENT and not says_so(request, args.get(_CONTENT[tool], "")):
+            return False
         if tool in (WRITE, DELETE):
             return names_path(request, args.get("path", ""))
         if tool == POST:
@@ -189,11 +189,11 @@ class ReferenceGuardrail(GuardrailBase):
         return bool(receivers) and all(self._may_receive(request, to, context) for to in receivers)
 
     def _may_receive(self, request: Request, address: str, context: Context) -> bool:
-        if address in (word.lower() for word in request.words):
+        if address in (place.lower() for place in request.targets):
             return True
         if request.to_sender and address == self.sender:
             return True
-        return request.to_owner and not names_some_url(request) and self._is_owner(address, context)
+        return request.to_owner and self._is_owner(address, context)
 
     def _is_owner(self, address: str, context: Context) -> bool:
         """Tell whether an address is the user's own: the first one that no document contains."""

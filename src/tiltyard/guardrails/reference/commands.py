@@ -8,7 +8,7 @@ import shlex
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from tiltyard.guardrails.reference.protection import canonical
+from tiltyard.guardrails.targets import canonical
 
 _SILENT: Final = frozenset(("echo", "pwd", "whoami", "date", "true", "printf"))
 _READING: Final = frozenset(("cat", "head", "tail", "grep", "rev", "base64", "ls", "wc", "sort"))

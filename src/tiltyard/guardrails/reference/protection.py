@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from tiltyard.guardrails.reference.spelling import from_base64, is_legible, plain, readings
+from tiltyard.guardrails.targets import canonical
 
 VALUE_PIECE_CHARS: Final = 10
 """Pieces start at multiples of their length, so any 19 characters of a value contain one."""
@@ -46,26 +47,13 @@ _EXAMPLES: Final = tuple(
     for ending in ("", ".txt", ".md", ".json", ".csv")
 )
 _VALUE: Final = re.compile(rf"[A-Za-z0-9+/]{{{MIN_VALUE_CHARS},}}={{0,2}}")
+_URL: Final = re.compile(r"https?://[^\s?#\"'“”`<>]+")
 _NAMED_VALUE: Final = re.compile(
     r"\b(?:password|passwd|passphrase|secret|token|api[ _-]?key|pin)\s*(?:is|=|:)\s*"
     r"(?=\S*\d)(?=\S*[a-z])(\S{6,})",
     re.IGNORECASE,
 )
 _KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*")
-
-
-@lru_cache(maxsize=1024)
-def canonical(path: str) -> str:
-    """Return the canonical form of a path, relative to the user's home."""
-    parts: list[str] = []
-    for name in path.strip().split("/"):
-        if name == "..":
-            del parts[-1:]
-        elif name not in ("", ".") and (parts or name != "~"):
-            parts.append(name)
-    if path.startswith("/") and parts[:2] == ["home", "user"]:
-        del parts[:2]
-    return "/".join(parts)
 
 
 @lru_cache(maxsize=1024)
@@ -99,7 +87,8 @@ def values(text: str) -> tuple[str, ...]:
 
 
 def _values(text: str) -> Iterator[str]:
-    for run in _VALUE.findall(text):
+    # The path of a URL can look random, and is no secret.
+    for run in _VALUE.findall(_URL.sub(" ", text)):
         if _looks_random(run):
             words = next(_words_in(run), "")
             yield from _values(words) if words else (plain(run),)
