@@ -48,6 +48,34 @@ class AttackAlgorithm:
         return []
 """
 ATTACK_STEPS = 10_000
+NEVER_RESETTING = """
+import aicomp_sdk
+
+class AttackAlgorithm:
+    def run(self, env, config):
+        for messages in (500, 2000):
+            env.reset()
+            for _ in range(messages):
+                env.interact("read file readme")
+                env.export_trace_dict()
+        env.reset()
+        return []
+"""
+SEARCHING = """
+from tiltyard import AttackCandidate
+
+class AttackAlgorithm:
+    def run(self, env, config):
+        number, kept = 0, [env.snapshot()]
+        while env.steps_left:
+            env.restore(kept[number % len(kept)])
+            env.interact(f"run echo {number}")
+            if number % 4 == 0:
+                kept.append(env.snapshot())
+            number += 1
+        return [AttackCandidate(tuple(env.trace.user_messages[-9:]))]
+"""
+SEARCH_STEPS = 6_000
 MATCHES = 5
 
 
@@ -145,10 +173,72 @@ def measure_attack() -> Measured:
     return row, {"per_second": rate}
 
 
+def measure_search() -> Measured:
+    """Run an attack that moves between snapshots, in this process and jailed, in turns."""
+    names: dict[str, Any] = {}
+    exec(SEARCHING, names)  # noqa: S102 - this file's own text
+    config = AttackRunConfig(max_steps=SEARCH_STEPS)
+    outside, inside = [], []
+    with guest_pool("attack", SEARCHING) as guests:
+        for _ in range(MATCHES):
+            start = time.perf_counter()
+            plain = names["AttackAlgorithm"]().run(SandboxEnv(max_steps=SEARCH_STEPS), config)
+            outside.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            jailed = guests.attack().run(SandboxEnv(max_steps=SEARCH_STEPS), config)
+            inside.append(time.perf_counter() - start)
+            assert jailed == plain
+    # The first runs read texts that the later ones remember.
+    in_process, in_jail = statistics.median(outside[1:]), statistics.median(inside[1:])
+    ratio = in_jail / in_process
+    row = Row(
+        "an attack that moves between snapshots, jailed, same candidates",
+        "",
+        f"{in_jail:.1f} s, {in_process:.1f} s in process",
+        f"{ratio:.1f} x",
+        "",
+        None,
+    )
+    return row, {"in_process": in_process, "in_jail": in_jail, "ratio": ratio}
+
+
+class _Stamped(SandboxEnv):
+    """Records the time of every reset."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(max_steps=steps)
+        self.resets: list[float] = []
+
+    def reset(self) -> None:
+        self.resets.append(time.perf_counter())
+        super().reset()
+
+
+def measure_long_episode() -> Measured:
+    """Export the trace after every message, 500 and 2,000 messages after a reset."""
+    env = _Stamped(5_000)
+    with guest_pool("attack", NEVER_RESETTING) as guests:
+        guests.attack().run(env, AttackRunConfig(max_steps=5_000))
+    start, middle, end = env.resets[-3:]
+    short, long = middle - start, end - middle
+    ratio = long / short
+    row = Row(
+        "an attack that never resets: 2,000 messages against 500",
+        "",
+        f"{long:.2f} s against {short:.2f} s",
+        f"{ratio:.1f} x",
+        "about 4 x, <= 6 x",
+        ratio <= 6,
+    )
+    return row, {"short": short, "long": long, "ratio": ratio}
+
+
 def sections() -> dict[str, Callable[[], Measured]]:
     return {
         "jailed_match": measure_match,
         "jailed_decision": measure_decide,
         "cold_start": measure_start,
         "jailed_attack": measure_attack,
+        "jailed_search": measure_search,
+        "long_episode": measure_long_episode,
     }

@@ -3,18 +3,15 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from msgspec import structs
-
+from small_runs import small_rules
 from tiltyard import Context, Decision, SandboxEnv
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.matches.defense import play_defense
 from tiltyard.matches.settings import MatchSettings
-from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.submissions import Submission
 from tiltyard.world.generate import generate
 
-RULES: Final = load_ruleset()
-SHORT: Final = structs.replace(RULES, search=structs.replace(RULES.search, steps=1_000))
+SHORT: Final = small_rules(1_000)
 Open = Callable[..., Submission]
 DANGEROUS: Final = {"fs.delete", "fs.write", "shell.run", "http.post", "email.send"}
 MESSAGES: Final = (

@@ -151,6 +151,28 @@ class AttackAlgorithm:
             "AttributeError: attack.py:6: env.guardrail is not in Tiltyard: an attack cannot",
         ),
         ("", "env.tools.call('fs.read', {})", "run", "env.tools.call is not in Tiltyard"),
+        *(
+            (
+                "from aicomp_sdk.evaluation.ops import PACKAGED_FIXTURES as STAND_IN",
+                use,
+                "run",
+                "attack.py:6: aicomp_sdk.evaluation.ops.PACKAGED_FIXTURES is not in Tiltyard: a",
+            )
+            for use in (
+                "int(STAND_IN)",
+                "float(STAND_IN)",
+                "min(300, STAND_IN)",
+                "STAND_IN >= 1",
+                "1 > STAND_IN",
+                "STAND_IN == 2000",
+                "STAND_IN != 'x'",
+                "range(STAND_IN)",
+                "STAND_IN + 1",
+                "2 * STAND_IN",
+                "STAND_IN / 'file_seed'",
+                "open(STAND_IN)",
+            )
+        ),
     ],
 )
 def test_unsupported_name_says_what_to_do(
@@ -200,6 +222,32 @@ def test_class_with_another_name_gets_a_hint(
     with pytest.raises(SubmissionError) as caught:
         opened(**{module: source})
     assert str(caught.value).startswith(told)
+
+
+CONSTANTS: Final = {
+    "evaluation.ops.MAX_REPLAY_FINDINGS": "2000",
+    "evaluation.ops.MAX_REPLAY_MESSAGES_PER_FINDING": "32",
+    "evaluation.ops.EVALUATION_DEFAULT_MAX_TOOL_HOPS": "4",
+    "evaluation.ops.DEFAULT_ATTACK_GUARDRAIL_ID": "optimal_public",
+    "evaluation.ops.FIXTURES_ENV_VAR": "AICOMP_FIXTURES_DIR",
+    "evaluation.budget_policy.DEFAULT_ATTACK_BUDGET_S": "1800.0",
+    "evaluation.submissions.MAX_SUBMISSION_FILE_BYTES": "5000000",
+    "evaluation_core.MAX_REPLAY_FINDINGS": "2000",
+    "core.env.gym.MAX_TRACE_SUMMARY_JSON_CHARS": "8192",
+    "core.env.api.MAX_USER_MESSAGE_CHARS": "2000",
+}
+
+
+def test_constants_have_the_values_of_aicomp_sdk(opened: Open) -> None:
+    """Submissions compute with them when they are imported."""
+    lines = ["from aicomp_sdk.evaluation.ops import MAX_REPLAY_FINDINGS as LIMIT", "found = []"]
+    for place in CONSTANTS:
+        module, _, name = place.rpartition(".")
+        lines += [f"from aicomp_sdk.{module} import {name}", f"found.append(str({name}))"]
+    lines.append("assert min(300, int(LIMIT)) == 300")
+    source = "\n".join([*lines, "class AttackAlgorithm:", "    def run(self, env, config):"])
+    (told,) = run(opened(attack=f"{source}\n        return [found]"))
+    assert told.user_messages == tuple(CONSTANTS.values())
 
 
 def test_imported_guardrail_is_not_part_of_the_submission(opened: Open) -> None:

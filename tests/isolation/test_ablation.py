@@ -49,7 +49,7 @@ def got(name: str, told: dict[str, Any], result: Any, canaries: dict[str, str]) 
     return what in told["heard"] if how == "heard" else str(result) == canaries.get(what, what)
 
 
-@pytest.mark.parametrize("level", ["A", "B"])
+@pytest.mark.parametrize("level", ["A", pytest.param("B", marks=pytest.mark.soak)])
 @pytest.mark.parametrize("layer", ["none", *LAYERS])
 def test_every_secret_is_behind_two_layers(layer: str, level: str, judge: Any) -> None:
     without = [] if layer == "none" else [layer]

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from msgspec import structs
 
+from small_runs import small_rules
 from tiltyard import SandboxEnv
 from tiltyard.contracts.attack import AttackRunConfig
 from tiltyard.isolation.guest import guardrail_server
+from tiltyard.isolation.host import jailed_attack
 from tiltyard.isolation.host.failures import FailureKind, GuestError, Phase
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.isolation.host.limits import JailError, Level
@@ -26,7 +27,7 @@ from tiltyard.submissions import Submission, open_submission
 from tiltyard.world.generate import generate
 
 RULES: Final = load_ruleset()
-SHORT: Final = structs.replace(RULES, search=structs.replace(RULES.search, steps=1_500))
+SHORT: Final = small_rules(1_500)
 
 KEEPS_STATE: Final = """
 from tiltyard import Decision
@@ -512,6 +513,83 @@ def test_calls_that_cost_no_step_are_bounded(submit: Submit, body: str) -> None:
     ):
         pool.attack().run(SandboxEnv(max_steps=5), AttackRunConfig(max_steps=5))
     assert caught.value.failure.kind in (FailureKind.DEADLINE, FailureKind.RUN)
+
+
+TOO_LARGE = ": reset, or restore a snapshot"
+HOARDS = """
+class AttackAlgorithm:
+    def run(self, env, config):
+        large = "run `echo -n " + "x" * 1000 + " > a; cat a a a a a a a a > b; cat b b b b > c`"
+        start = env.snapshot()
+        try:
+            for number in range(9):
+                env.restore(start)
+                env.interact(large.replace("x", str(number)))
+                {keep}
+        except ValueError as error:
+            said = str(error)
+        else:
+            said = "no limit"
+        env.restore(start)
+        return [(said, env.interact("run echo").answer)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("keep", "said"),
+    [("env.snapshot()", TOO_LARGE), ("start = env.snapshot()", TOO_LARGE), ("", "no limit")],
+)
+def test_what_an_attack_keeps_has_a_limit(
+    submit: Submit, monkeypatch: pytest.MonkeyPatch, keep: str, said: str
+) -> None:
+    """Nine episodes of 40 kB each exceed a limit of 200 kB only if snapshots keep them."""
+    monkeypatch.setattr(jailed_attack, "MAX_KEPT_BYTES", 200_000)
+    with GuestPool(submit(attack=HOARDS.format(keep=keep)), "attack") as pool:
+        [candidate] = pool.attack().run(SandboxEnv(max_steps=99), AttackRunConfig(max_steps=99))
+    assert candidate.user_messages[0].endswith(said)
+
+
+def test_an_episode_without_an_end_has_a_limit(
+    submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jailed_attack, "MAX_KEPT_BYTES", 200_000)
+    source = HOARDS.replace("env.restore(start)\n                env.int", "env.int")
+    with GuestPool(submit(attack=source.format(keep="")), "attack") as pool:
+        [candidate] = pool.attack().run(SandboxEnv(max_steps=99), AttackRunConfig(max_steps=99))
+    assert candidate.user_messages[0].endswith(TOO_LARGE)
+
+
+MOVES = """
+class AttackAlgorithm:
+    def run(self, env, config):
+        start = env.snapshot()
+        env.interact("run echo one")
+        kept = [env.snapshot() for _ in range(150)]
+        env.interact("run echo lost")
+        for each in (start, *kept):
+            env.reset()
+            env.restore(each)
+        env.interact("run echo two")
+        said = tuple(env.trace.user_messages)
+        env.reset()
+        env.restore(start)
+        env.interact("run echo three")
+        env.restore(kept[-1])
+        env.interact("run echo four")
+        return [said, tuple(env.trace.user_messages)]
+"""
+
+
+def test_moves_between_messages_reach_the_environment_in_order(submit: Submit) -> None:
+    """Moves travel with the next message. A frame has room for 64, so some of these go before."""
+    env = SandboxEnv(max_steps=99)
+    with GuestPool(submit(attack=MOVES), "attack") as pool:
+        found = pool.attack().run(env, AttackRunConfig(max_steps=99))
+    first, last = (each.user_messages for each in found)
+    assert first == ("run echo one", "run echo two")
+    assert last == ("run echo one", "run echo four")
+    assert tuple(env.trace.user_messages) == last
+    assert env.steps_spent == 5
 
 
 def test_forged_failure_is_a_protocol_failure(submit: Submit) -> None:

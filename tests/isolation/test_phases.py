@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from msgspec import structs
 
 from isolation.test_guests import KEEPS_STATE, Submit, in_process, submit
+from small_runs import small_rules
 from tiltyard import SandboxEnv
 from tiltyard.benign import draw_tasks, play
 from tiltyard.episode.guardrail_runner import keep_episodes_apart
@@ -19,13 +19,11 @@ from tiltyard.judge import Judge
 from tiltyard.matches import defense
 from tiltyard.matches.defense import play_defense
 from tiltyard.matches.settings import MatchSettings
-from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.world.generate import generate
 
 __all__ = ["submit"]
 
-RULES: Final = load_ruleset()
-SHORT: Final = structs.replace(RULES, search=structs.replace(RULES.search, steps=1_500))
+SHORT: Final = small_rules(1_500)
 CHAINS: Final = (("read file readme", "list mail"), ("run echo",))
 
 TELLS_ALL: Final = """

@@ -30,6 +30,7 @@ from tiltyard.isolation.wire.frames import (
     Seen,
     SourceLine,
 )
+from tiltyard.world.text import SourceKind
 
 
 class Line:
@@ -72,7 +73,17 @@ ALLOWED = msgspec.msgpack.encode(["decided", "allow", ""])
 def test_frames_arrive_as_they_were_sent(line: Line) -> None:
     guest: Channel[Any] = Channel(line.their_read, line.their_write, FromJudge, blocking=True)
     args: dict[str, str | int | None] = {"path": "ä", "n": 1}
-    seen = Seen("fs.read", args, *(True, "text", None, "file", "allow", "", True))
+    seen = Seen(
+        "fs.read",
+        args,
+        ok=True,
+        output="text",
+        error=None,
+        source=SourceKind.FILE,
+        decision=Action.ALLOW,
+        reason="",
+        observe=True,
+    )
     line.judge.send(Decide([Enter(3), seen], "fs.write", {"path": "x", "content": None}))
     assert guest.receive() == Decide([Enter(3), seen], "fs.write", {"path": "x", "content": None})
     error = FaultNote(Fault.RAISED, "KeyError: 'x'", SourceLine("guardrail.py", 7))

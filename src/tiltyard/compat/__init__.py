@@ -11,6 +11,7 @@ The other modules of this package are imported on first use, so that other guest
 import sys
 from collections.abc import Callable
 from inspect import Parameter, signature
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,13 +41,18 @@ class _PeerFinder:
         return imports.find(name, self._submission)
 
 
-def speaks_natively(submission: Path) -> bool:
-    """Return whether a submission uses names of Tiltyard's, and not `aicomp_sdk`."""
+def speaks_natively(submission: Path, before: int) -> bool:
+    """Return whether a submission uses names of Tiltyard's, and not `aicomp_sdk`.
+
+    `before` is the number of modules that were imported before it.
+    """
     if PEER in sys.modules:
         return False
+    # Look at new modules only: reading an older one copies its memory, which guests share.
+    imported = list(islice(reversed(sys.modules.values()), max(0, len(sys.modules) - before)))
     return any(
         _is_ours(value)
-        for module in list(sys.modules.values())
+        for module in imported
         if str(getattr(module, "__file__", None) or "").startswith(f"{submission}/")
         for value in list(vars(module).values())
     )

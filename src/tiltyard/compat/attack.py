@@ -7,10 +7,12 @@ environment ignores its messages, and the clock goes on until the attack checks 
 that never checks the clock ends with an error.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from tiltyard.compat import gym
 from tiltyard.compat.contract import (
     AttackRunConfig,
     EnvInteractionResult,
@@ -18,6 +20,7 @@ from tiltyard.compat.contract import (
     Trace,
 )
 from tiltyard.compat.imports import notice, where
+from tiltyard.compat.limits import MAX_REPLAY_MESSAGES_PER_FINDING
 from tiltyard.contracts.attack import AttackRunConfig as OurConfig
 from tiltyard.contracts.attack import BudgetSpentError
 
@@ -30,7 +33,7 @@ SHORT_TRACE_EVENTS: Final = 100
 LONG_TRACE_SECONDS: Final = 20e-6
 """The time that each further event takes on the clock when a trace is exported.
 
-An attack that never resets copies its whole trace at every message. In `aicomp_sdk` the time that
+An attack that never resets reads its whole trace at every message. In `aicomp_sdk` the time that
 this takes stops it. Here, its time budget must end before the judge's deadline.
 """
 
@@ -42,7 +45,6 @@ _NOT_THERE: Final = {
     "guardrail": "an attack cannot access the guardrail: read its decisions in the trace",
     "hook_registry": "there are no hooks",
     "runtime_history": "use `trace`",
-    "step": "use `interact`",
 }
 
 
@@ -128,6 +130,12 @@ class PeerEnv:
         self.seed = ours.seed
         self.config = config
         self.tools = _Tools(self)
+        self.max_tool_hops = ours.max_tool_hops
+        """The limit for messages that name none. An attack may change it."""
+        ours.export_events_with(_peer_event)
+        self._exported: list[dict[str, Any]] = []
+        self._objects: list[ToolEvent] = []
+        """The same events as objects."""
         self._rest = rest
         self._ignored = 0
         self._last_ignored: str | None = None
@@ -148,13 +156,37 @@ class PeerEnv:
         """Go back to the beginning. A seed changes nothing: the match sets the world."""
         self.ours.reset()
         self._last_ignored = self._total = None
+        trace = self.export_trace_dict()
         # Some environments of `aicomp_sdk` return nothing, and some a pair. A pair suits both.
-        return {"turn_index": 0, "trace_summary_json": "{}"}, {"trace": self.export_trace_dict()}
+        return gym.observation(trace, refused=False), gym.info(
+            trace, EnvInteractionResult(self.seed), self.max_tool_hops
+        )
+
+    def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Send a message, and return five values as an environment of Gymnasium does.
+
+        They are the observation, a reward of 0, `terminated`, `truncated` and the info. The episode
+        is truncated after 32 messages, and when the steps are spent.
+        """
+        if not isinstance(action, str):
+            raise TypeError(f"{where()}the action of `step` must be a string")
+        result = self.interact(action)
+        trace = self.export_trace_dict()
+        is_long = len(trace["user_messages"]) >= MAX_REPLAY_MESSAGES_PER_FINDING
+        return (
+            gym.observation(trace, refused=result.agent_refused),
+            0.0,
+            False,
+            is_long or self.ours.steps_left == 0,
+            gym.info(trace, result, self.max_tool_hops),
+        )
 
     def interact(self, user_message: str, max_tool_hops: int | None = None) -> EnvInteractionResult:
+        if max_tool_hops is None and self.max_tool_hops != self.ours.max_tool_hops:
+            max_tool_hops = self.max_tool_hops
         hops = None if max_tool_hops is None else int(max_tool_hops)
         if hops is not None and hops < 1:
-            raise ValueError("max_tool_hops must be 1 or more")
+            raise ValueError(f"{where()}max_tool_hops must be 1 or more")
         try:
             done = self.ours.interact(user_message, hops)
         except BudgetSpentError:
@@ -200,7 +232,6 @@ class PeerEnv:
 
     def export_trace_dict(self) -> dict[str, Any]:
         exported: dict[str, Any] = self.ours.export_trace_dict()
-        exported["tool_events"] = [_peer_event(event) for event in exported["tool_events"]]
         long = len(exported["tool_events"]) - SHORT_TRACE_EVENTS
         if long > 0:
             self._rest(long * LONG_TRACE_SECONDS)
@@ -213,10 +244,24 @@ class PeerEnv:
     @property
     def trace(self) -> Trace:
         exported = self.export_trace_dict()
-        events = [ToolEvent(**event) for event in exported["tool_events"]]
+        events = self._as_objects(exported["tool_events"])
         trace = _Trace(self.seed, exported["user_messages"], events, exported["assistant_messages"])
         trace._ours = self.ours.trace  # noqa: SLF001 - our own
         return trace
+
+    def _as_objects(self, events: list[dict[str, Any]]) -> list[ToolEvent]:
+        """Return events as objects. Those of an earlier call are used again."""
+        before = self._exported
+        # Exports share their beginning: an event that is the same follows the same events.
+        same = bisect_left(
+            range(min(len(events), len(before))),
+            1,
+            key=lambda at: events[at] is not before[at],
+        )
+        del self._objects[same:]
+        self._objects += (ToolEvent(**event) for event in events[same:])
+        self._exported = events
+        return [*self._objects]
 
     def share(self, config: Any) -> tuple[Any, OurConfig]:
         """Return Tiltyard's environment, and the part of the budget that `config` asks for."""

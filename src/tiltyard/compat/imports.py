@@ -121,6 +121,9 @@ class _PeerModule(ModuleType):
         return value
 
 
+_DATA: Final = (int, float, str, bytes, tuple, list, dict, set)
+
+
 class _StandIn(type):
     """A placeholder that can be imported and used in annotations. Any other use raises."""
 
@@ -159,8 +162,30 @@ class _StandIn(type):
     def __contains__(cls, item: object) -> bool:
         cls._refuse()
 
+    def __eq__(cls, other: object) -> bool:
+        # Only with data: `typing` compares the parts of an annotation.
+        if isinstance(other, _DATA):
+            cls._refuse()
+        return cls is other
+
+    __hash__ = type.__hash__
+
     def __repr__(cls) -> str:
         return f"<{cls._full}, not in Tiltyard>"
+
+
+def _refuse_operation(cls: _StandIn, *_others: Any) -> NoReturn:
+    cls._refuse()
+
+
+_OPERATIONS: Final = """
+    abs add bytes ceil complex divmod float floor floordiv fspath ge gt index int invert le lshift
+    lt matmul mod mul neg pos pow radd rdivmod rfloordiv rlshift rmatmul rmod rmul round rpow
+    rrshift rshift rsub rtruediv sub truediv trunc
+"""
+"""All operations but `|`, which annotations use."""
+for _name in _OPERATIONS.split():
+    setattr(_StandIn, f"__{_name}__", _refuse_operation)
 
 
 def _stand_in(place: str, name: str, submission: str) -> type:

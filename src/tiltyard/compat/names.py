@@ -24,6 +24,15 @@ _HOMES: Final = {
         get_score_cell_hash score_attack score_attack_raw score_defense ScoreBreakdown SEVERITY_W
     """,
     "baselines": "AllowGuardrail clear_hooks GoExploreAttack OptimalGuardrail RulesGuardrail",
+    "limits": """
+        ATTACK_GUARDRAIL_ENTRY_POINT_GROUP ATTACK_GUARDRAIL_ENV_VAR DEFAULT_ATTACK_BUDGET_S
+        DEFAULT_ATTACK_GUARDRAIL_ID DEFAULT_CLI_TOTAL_BUDGET_S DEFAULT_DEFENSE_BUDGET_S
+        DEFAULT_DEFENSE_HOOK_ID DEFAULT_DUAL_TOTAL_BUDGET_S DEFENSE_HOOK_ENTRY_POINT_GROUP
+        DEFENSE_HOOK_ENV_VAR EMAIL_LIST_DEFAULT_LIMIT EMAIL_LIST_MAX_LIMIT
+        EVALUATION_DEFAULT_MAX_TOOL_HOPS FIXTURES_ENV_VAR LAST_OUTPUT_CHARS LAST_OUTPUT_WINDOW
+        MAX_REPLAY_FINDINGS MAX_REPLAY_MESSAGES_PER_FINDING MAX_SUBMISSION_FILE_BYTES
+        MAX_TRACE_SUMMARY_JSON_CHARS RECENT_ERROR_WINDOW RECENT_TOOL_WINDOW TEXT_CHARSET
+    """,
 }
 HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 """Maps each supported name to the module of this package that defines it."""
@@ -46,6 +55,10 @@ _PREDICATES: Final = """
 _TOOLS: Final = """
     RuntimeToolSpec ToolCallResult ToolContext ToolDef ToolHandler ToolScope ToolSideEffect
     ToolSuite
+"""
+_GYM: Final = """
+    LAST_OUTPUT_CHARS LAST_OUTPUT_WINDOW MAX_TRACE_SUMMARY_JSON_CHARS RECENT_ERROR_WINDOW
+    RECENT_TOOL_WINDOW TEXT_CHARSET
 """
 _ATTACKING: Final = "AttackAlgorithmBase AttackCandidate AttackRunConfig"
 _DECIDING: Final = "Decision DecisionAction GuardrailBase"
@@ -77,12 +90,30 @@ MODULES: Final = {
             SandboxEnv VulnerableDeterministicAgent
         """,
         "core.env.api": _ENV_API,
+        "core.env.gym": _GYM,
         "core.env_api": _ENV_API,
+        "core.gym_env": _GYM,
         "core.predicates": _PREDICATES,
         "core.tools": f"{_TOOLS} PRIVATE_NET_RE",
+        "core.tools.email": "EMAIL_LIST_DEFAULT_LIMIT EMAIL_LIST_MAX_LIMIT",
         "core.tools.http": "http_post HTTP_TOOL_DEFS PRIVATE_NET_RE",
         "core.tools.models": _TOOLS,
         "core.trace": "ToolEvent Trace",
+        "evaluation.budget_policy": """
+            DEFAULT_ATTACK_BUDGET_S DEFAULT_CLI_TOTAL_BUDGET_S DEFAULT_DEFENSE_BUDGET_S
+            DEFAULT_DUAL_TOTAL_BUDGET_S
+        """,
+        "evaluation.ops": """
+            ATTACK_GUARDRAIL_ENTRY_POINT_GROUP ATTACK_GUARDRAIL_ENV_VAR
+            DEFAULT_ATTACK_GUARDRAIL_ID DEFAULT_DEFENSE_HOOK_ID DEFENSE_HOOK_ENTRY_POINT_GROUP
+            DEFENSE_HOOK_ENV_VAR EVALUATION_DEFAULT_MAX_TOOL_HOPS FIXTURES_ENV_VAR
+            MAX_REPLAY_FINDINGS MAX_REPLAY_MESSAGES_PER_FINDING
+        """,
+        "evaluation.submissions": "MAX_SUBMISSION_FILE_BYTES",
+        "evaluation_core": """
+            FIXTURES_ENV_VAR MAX_REPLAY_FINDINGS MAX_REPLAY_MESSAGES_PER_FINDING
+            MAX_SUBMISSION_FILE_BYTES
+        """,
         "guardrails": f"{_DECIDING} {_HOOKS} OptimalGuardrail",
         "guardrails.base": _DECIDING,
         "guardrails.optimal": f"Guardrail {_DECIDING}",
@@ -107,6 +138,7 @@ RENAMED: Final = {
 }
 """Names that have different meanings in different modules."""
 
+_ONE_ENV = "an attack gets its environment, and cannot make another: use `env`"
 _MATCH_BRINGS = "a match provides its own"
 _HOOKS_ARE_GONE = (
     "hooks changed the output of tools, and in Tiltyard only the scenario writes into the world: "
@@ -116,11 +148,11 @@ _OUTSIDE = "a submission cannot play matches itself: use `tiltyard.matches` outs
 
 ADVICE: Final = {
     "core": "the world is in the judge's process: use `env.interact` and its result",
-    "SandboxEnv": "an attack gets its environment, and cannot make another: use `env`",
-    "core.env.sandbox": "an attack gets its environment, and cannot make another: use `env`",
-    "core.env.gym": "there is no Gymnasium in the jail: use `env.interact` instead of `step`",
-    "core.gym_env": "there is no Gymnasium in the jail: use `env.interact` instead of `step`",
-    "GymAttackEnv": "there is no Gymnasium in the jail: use `env.interact` instead of `step`",
+    "SandboxEnv": _ONE_ENV,
+    "core.env.sandbox": _ONE_ENV,
+    "core.env.gym": _ONE_ENV,
+    "core.gym_env": _ONE_ENV,
+    "GymAttackEnv": _ONE_ENV,
     "core.replay": "only the judge replays: return the messages, or reset `env` and send them",
     "core.runtime_history": "use `env.trace`, which contains the messages and the calls",
     "agents": f"{_MATCH_BRINGS} agent, and a submission cannot make one",
@@ -154,7 +186,7 @@ UNSUPPORTED: Final = (
     "guardrails.hooks_simple",
     "hooks",
 )
-"""Modules that can be imported, with their submodules, but have no supported names.
+"""Modules that can be imported, with their submodules, but have at most constants.
 
 Many submissions import them at the top, and use them only when run as a script.
 """

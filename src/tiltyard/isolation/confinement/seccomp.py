@@ -11,6 +11,7 @@ import errno
 import os
 import struct
 import sys
+from functools import lru_cache
 from typing import Final
 
 from tiltyard.isolation.confinement.syscalls import ALLOWED, CHECKED, FATAL, Table
@@ -23,6 +24,9 @@ _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
 _SET_MODE_FILTER: Final = 1
 _GET_ACTION_AVAIL: Final = 2
 _TSYNC: Final = 1
+
+FIRST_PID: Final = 1
+"""The id of a guest in a process namespace of its own."""
 
 ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000
@@ -71,6 +75,13 @@ def has_seccomp() -> bool:
     return bool(asked == 0)
 
 
+def prepare() -> None:
+    """Build the filter of a guest in a process namespace, for all forks of this process."""
+    machine = _machine()
+    if machine is not None:
+        program(machine, FIRST_PID)
+
+
 def install(pid: int) -> None:
     """Install the filter for all threads of this process, for good."""
     machine = _machine()
@@ -85,8 +96,12 @@ def install(pid: int) -> None:
         raise OSError(number, f"seccomp: {os.strerror(number)}")
 
 
+@lru_cache(maxsize=1)
 def program(machine: str, pid: int) -> bytes:
-    """Return the filter for the process with the id `pid`."""
+    """Return the filter for the process with the id `pid`.
+
+    The last one is cached: with a process namespace, every guest has the same id.
+    """
     column = list(MACHINES).index(machine)
     code = [_op(_LOAD, _ARCHITECTURE), *_unless(MACHINES[machine], KILL), _op(_LOAD, _NUMBER)]
     if machine == "x86_64":

@@ -16,9 +16,17 @@ from typing import Final
 
 from tiltyard.isolation.confinement import landlock, seccomp
 from tiltyard.isolation.confinement.landlock import landlock_abi
-from tiltyard.isolation.confinement.seccomp import has_seccomp
+from tiltyard.isolation.confinement.seccomp import has_seccomp, prepare
 
-__all__ = ["LAYERS", "ConfinementError", "confine", "has_seccomp", "in_force", "landlock_abi"]
+__all__ = [
+    "LAYERS",
+    "ConfinementError",
+    "confine",
+    "has_seccomp",
+    "in_force",
+    "landlock_abi",
+    "prepare",
+]
 
 LAYERS: Final = (
     "environment",

@@ -1,10 +1,10 @@
 """An attack's environment inside the jail: every call goes over the wire to the judge."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from tiltyard.contracts.attack import BudgetSpentError
@@ -12,8 +12,17 @@ from tiltyard.contracts.decision import Action
 from tiltyard.contracts.trace import PublicEvent
 from tiltyard.isolation.guest import virtual_clock
 from tiltyard.isolation.guest.errors import ResultError
+from tiltyard.isolation.guest.exported import Exported
 from tiltyard.isolation.wire.channel import Channel, MalformedError
-from tiltyard.isolation.wire.frames import EnvCall, EnvReply, RunAttack
+from tiltyard.isolation.wire.frames import (
+    MAX_MOVES,
+    MAX_SNAPSHOTS,
+    RESET,
+    SNAPSHOT,
+    EnvCall,
+    EnvReply,
+    RunAttack,
+)
 
 MAX_CANDIDATES_SENT: Final = 20_000
 MAX_PART_CHARS: Final = 150_000
@@ -52,6 +61,8 @@ class GuestTurn(Struct, frozen=True, eq=False):
     """One turn, and a link to the turn before it."""
 
     parent: "GuestTurn | None"
+    number: int
+    """The number of the turn, from 1."""
     message: str
     answer: str
     events: tuple[PublicEvent, ...]
@@ -77,7 +88,11 @@ class GuestTrace:
     """The public view of the trace."""
 
     def __init__(self, last: GuestTurn | None) -> None:
-        self._turns = [] if last is None else last.turns()
+        self._last = last
+
+    @cached_property
+    def _turns(self) -> list[GuestTurn]:
+        return [] if self._last is None else self._last.turns()
 
     def public_events(self) -> list[PublicEvent]:
         return [event for turn in self._turns for event in turn.events]
@@ -93,26 +108,24 @@ class GuestTrace:
     def __iter__(self) -> Iterator[PublicEvent]:
         return iter(self.public_events())
 
-    def exported(self, seed: int) -> dict[str, Any]:
-        return {
-            "seed": seed,
-            "user_messages": self.user_messages,
-            "assistant_messages": self.answers,
-            "tool_events": [msgspec.to_builtins(event) for event in self.public_events()],
-            "egress": [
-                {"url": url, "data": data} for turn in self._turns for url, data in turn.egress
-            ],
-        }
-
 
 class GuestEnv:
-    """The part of `SandboxEnv` that an attack can use."""
+    """The part of `SandboxEnv` that an attack can use.
+
+    Resets, restores and snapshots travel with the next message.
+    """
 
     def __init__(self, wire: Channel[Any], run: RunAttack, clock: virtual_clock.Clock) -> None:
         self._wire = wire
         self._clock = clock
         self._steps = run.max_steps
         self._last: GuestTurn | None = None
+        self._moves: list[int] = []
+        """What the judge does not know yet."""
+        self._snapshots = 0
+        self._full = ""
+        """Why the judge would refuse a snapshot."""
+        self._exported = Exported()
         self.seed = run.seed
         self.max_tool_hops = run.max_tool_hops
         self.steps_left: int | None = run.max_steps
@@ -120,11 +133,13 @@ class GuestEnv:
         clock.step_nanoseconds = -(-int(run.time_budget_s * 1e9) // max(1, run.max_steps))
 
     def _call(self, call: EnvCall) -> EnvReply:
+        self._moves = []
         self._wire.send(call)
         reply = self._wire.receive()
         if not isinstance(reply, EnvReply):
             raise MalformedError(f"expected EnvReply, not {type(reply).__name__}")
         self.steps_left = reply.steps_left
+        self._full = reply.full
         if reply.steps_left is not None:
             self._clock.at_step(self._steps - reply.steps_left)
         if reply.budget_spent:
@@ -134,32 +149,52 @@ class GuestEnv:
         return reply
 
     def reset(self) -> None:
-        self._call(EnvCall("reset"))
+        self._move(RESET)
+        self._full = ""
         self._last = None
+
+    def _move(self, move: int) -> None:
+        if len(self._moves) >= MAX_MOVES:
+            self._call(EnvCall("move", moves=self._moves))
+        self._moves.append(move)
 
     def interact(self, message: str, max_tool_hops: int | None = None) -> GuestInteraction:
         if not isinstance(message, str):
             raise TypeError(f"a message is a string, not {type(message).__name__}")
         if not _is_unicode(message):
             raise ValueError("a message must be valid Unicode; this one has a lone surrogate")
-        reply = self._call(EnvCall("interact", message, 0, max_tool_hops or 0))
+        reply = self._call(EnvCall("interact", message, max_tool_hops or 0, self._moves))
         fields = [*reply.events]
         rest = reply
         while rest.more:
             rest = self._call(EnvCall("more"))
             fields += rest.events
         events = [_event(each) for each in fields]
-        egress = tuple(reply.egress)
-        self._last = GuestTurn(self._last, message, reply.answer, tuple(events), egress)
+        before = self._last
+        self._last = GuestTurn(
+            before,
+            1 if before is None else before.number + 1,
+            message,
+            reply.answer,
+            tuple(events),
+            tuple(reply.egress),
+        )
         return GuestInteraction(self.seed, reply.answer, events, reply.number)
 
     def snapshot(self) -> GuestSnapshot:
-        return GuestSnapshot(self._call(EnvCall("snapshot")).number, self._last)
+        if self._full:
+            raise ValueError(self._full)
+        if self._snapshots >= MAX_SNAPSHOTS:
+            raise ValueError(f"more than {MAX_SNAPSHOTS:,} snapshots")
+        self._move(SNAPSHOT)
+        self._snapshots += 1
+        return GuestSnapshot(self._snapshots - 1, self._last)
 
     def restore(self, snapshot: GuestSnapshot) -> None:
         if not isinstance(snapshot, GuestSnapshot):
             raise TypeError("restore takes what snapshot() returned")
-        self._call(EnvCall("restore", "", snapshot.number))
+        self._move(snapshot.number)
+        self._full = ""
         self._last = snapshot.last
 
     @property
@@ -167,7 +202,12 @@ class GuestEnv:
         return GuestTrace(self._last)
 
     def export_trace_dict(self) -> dict[str, Any]:
-        return self.trace.exported(self.seed)
+        return self._exported.export(self._last, self.seed)
+
+    def export_events_with(self, convert: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Let `export_trace_dict` convert every event with this function."""
+        self._exported.drop()
+        self._exported.convert = convert
 
 
 def _event(fields: list[Any]) -> PublicEvent:

@@ -23,6 +23,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final, NamedTuple, NoReturn
 
+_libc: Final = ctypes.CDLL(None, use_errno=True)
 _EXIT_CODE: Final = 70
 _MAX_REQUEST_BYTES: Final = 1 << 20
 _PR_SET_PDEATHSIG: Final = 1
@@ -80,7 +81,7 @@ def _supervise(
         if not request:
             os._exit(0)
         wanted, ends = {**settings, **json.loads(request)}, _Ends(*descriptors)
-        if wanted["namespaces"] and ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWPID):
+        if wanted["namespaces"] and _libc.unshare(_CLONE_NEWPID):
             raise OSError(ctypes.get_errno(), "cannot make a PID namespace for a guest")
         parent = None if wanted["namespaces"] else os.getpid()
         wanted["name"] = str(os.getpid())
@@ -164,9 +165,8 @@ def _exit_on_error() -> Iterator[None]:
 
 def _die_with(parent: int | None) -> None:
     """Die with the parent process, and hide this process's memory from guests."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if parent is not None and os.getppid() != parent:
         raise OSError("the judge has ended already")
 
@@ -178,15 +178,9 @@ def _import_trusted(settings: dict[str, Any]) -> Any:
     # Results must not depend on the number of processors, and Landlock does not confine threads
     # that are already running. The values are constant, so they reveal nothing.
     os.environ.update(dict.fromkeys(_THREADS, "1"))
-    places = settings["packages"]
-    sys.meta_path.append(_AllowedPackages(places))
-    package = _LazyPackage("tiltyard")
-    package.__spec__ = importlib.util.find_spec("tiltyard")
-    package.__path__ = [places["tiltyard"]]
-    package.__file__ = f"{places['tiltyard']}/__init__.py"
-    sys.modules["tiltyard"] = package
+    sys.meta_path.append(_AllowedPackages(settings["packages"]))
     target = importlib.import_module(settings["target"])
-    importlib.import_module("tiltyard.isolation.confinement.selfjail")
+    importlib.import_module("tiltyard.isolation.confinement.selfjail").prepare()
     importlib.import_module("tiltyard.isolation.confinement.private_root")
     target.prepare()
     # The kernel collects the supervisors: this process does not wait for them.
@@ -212,20 +206,6 @@ class _AllowedPackages:
         return importlib.util.spec_from_file_location(
             name, f"{place}/__init__.py", submodule_search_locations=[place]
         )
-
-
-class _LazyPackage(ModuleType):
-    """The package `tiltyard`, whose `__init__` runs when a name of it is first used.
-
-    Its modules can be imported before that, so a guest starts without the modules it does not use.
-    """
-
-    def __getattr__(self, name: str) -> Any:
-        self.__class__ = ModuleType  # type: ignore[assignment]
-        assert self.__spec__ is not None
-        assert self.__spec__.loader is not None
-        self.__spec__.loader.exec_module(self)
-        return getattr(self, name)
 
 
 def _confine(target: Any, wanted: dict[str, Any], parent: int | None) -> None:

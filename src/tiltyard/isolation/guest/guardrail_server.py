@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tiltyard.contracts.decision import ALLOWED, Action, Decision, Fault
+from tiltyard.contracts.decision import ALLOWED, Action, Decision
 from tiltyard.contracts.trace import NO_TRACE, Answer, Event, OpenTurn, Trace
 from tiltyard.episode.guardrail_runner import GuardrailRunner
 from tiltyard.episode.kept_state import State
-from tiltyard.isolation.guest import errors, virtual_clock
+from tiltyard.isolation.guest import virtual_clock
+from tiltyard.isolation.guest.guest_caller import GuestCaller
 from tiltyard.isolation.wire.channel import Channel, MalformedError
 from tiltyard.isolation.wire.frames import (
     Begin,
@@ -29,8 +30,8 @@ from tiltyard.isolation.wire.frames import (
     Redo,
     Seen,
 )
-from tiltyard.world.results import Argument, ToolCall, ToolError, ToolResult
-from tiltyard.world.text import SourceKind, by_machine
+from tiltyard.world.results import Argument, ToolCall, ToolResult
+from tiltyard.world.text import by_machine
 
 MAX_STATES: Final = 8192
 _NO_ANSWER: Final = Answer("")
@@ -42,13 +43,15 @@ class GuardrailServer:
     def __init__(
         self, guardrail: Any, wire: Channel[Any], clock: virtual_clock.Clock, submission: Path
     ) -> None:
-        self._runner = _Runner(guardrail, submission)
+        self._runner = _Runner(guardrail, submission, clock)
         self._wire = wire
         self._clock = clock
         self._states: OrderedDict[int, tuple[State, Trace]] = OrderedDict()
         self._states[0] = self._runner.initial, NO_TRACE
         self._trace = NO_TRACE
         self._turn: OpenTurn | None = None
+        self._asked: tuple[dict[str, Any], ToolCall] = {}, ToolCall("", {})
+        """The last call that the guardrail decided, with its plain arguments."""
         self._observe_errors: list[FaultNote] = []
         self._apply: dict[type, Callable[[Any], bool]] = {
             Seen: self._see,
@@ -60,27 +63,30 @@ class GuardrailServer:
             Enter: self._enter,
         }
 
-    def serve(self) -> None:
-        """Answer the judge until it closes the channel."""
+    def serve(self, frame: Any) -> None:
+        """Answer the judge, from this frame on, until it closes the channel."""
         while True:
-            frame = self._wire.receive()
             if not isinstance(frame, Decide):
                 raise MalformedError(f"expected Decide, not {type(frame).__name__}")
             self._observe_errors = []
-            if not all(self._apply[type(note)](note) for note in frame.notes):
-                self._wire.send(Forgotten())
-            elif frame.name:
-                self._wire.send(self._decided(self._decide(frame.name, frame.args)))
-            else:
-                self._wire.send(Noted(self._observe_errors))
+            self._wire.send(self._answer(frame))
+            frame = self._wire.receive()
+
+    def _answer(self, frame: Decide) -> Decided | Noted | Forgotten:
+        for note in frame.notes:
+            if not self._apply[type(note)](note):
+                return Forgotten()
+        if frame.name:
+            return self._decided(self._decide(frame.name, frame.args))
+        return Noted(self._observe_errors)
 
     def _decided(self, decision: Decision) -> Decided:
-        args = decision.sanitized_args
+        args, fault = decision.sanitized_args, decision.fault
         return Decided(
             decision.action,
             decision.reason,
             None if args is None else dict(args),
-            None if decision.fault is None else self._runner.fault_note(decision),
+            None if fault is None else self._runner.fault_note(fault, decision.reason),
             self._observe_errors,
         )
 
@@ -129,19 +135,21 @@ class GuardrailServer:
     def _decide(self, name: str, args: dict[str, Any]) -> Decision:
         turn = self._turn or OpenTurn(self._trace, "", [])
         self._clock.at_event(turn.before.event_count + len(turn.events))
-        return self._runner.decide(_call(name, args), turn)
+        self._asked = args, _call(name, args)
+        return self._runner.decide(self._asked[1], turn)
 
     def _see(self, seen: Seen) -> bool:
         turn = self._turn
         if turn is None:
             return True
         index = turn.before.event_count + len(turn.events)
-        call = _call(seen.name, seen.args)
-        error = None if seen.error is None else ToolError(seen.error)
-        result = ToolResult(seen.ok, by_machine(seen.output), SourceKind(seen.source), error)
+        args, call = self._asked
+        if call.tool != seen.name or args != seen.args:
+            call = _call(seen.name, seen.args)
+        result = ToolResult(seen.ok, by_machine(seen.output), seen.source, seen.error)
         decision = ALLOWED
-        if seen.decision != Action.ALLOW:
-            decision = Decision(Action(seen.decision), seen.reason)
+        if seen.decision is not Action.ALLOW:
+            decision = Decision(seen.decision, seen.reason)
         turn.events.append(Event(index, turn.before.turns, call, decision, result))
         if seen.observe:
             self._clock.at_event(index)
@@ -150,31 +158,8 @@ class GuardrailServer:
         return True
 
 
-class _Runner(GuardrailRunner):
+class _Runner(GuestCaller, GuardrailRunner):
     """A guardrail runner that also notes the line of the submission behind an exception."""
-
-    interrupts = ()  # No user is at a guest, so every interrupt is the submission's.
-
-    def __init__(self, guardrail: Any, submission: Path) -> None:
-        super().__init__(guardrail)
-        self._submission = submission
-        self._raised: FaultNote | None = None
-
-    def describe(self, error: BaseException) -> str:
-        self._raised = errors.raised(error, self._submission)
-        return super().describe(error)
-
-    def raised(self) -> FaultNote:
-        """Return the note of the last exception."""
-        assert self._raised is not None
-        return self._raised
-
-    def fault_note(self, decision: Decision) -> FaultNote:
-        """Return the note of a decision that has a fault."""
-        assert decision.fault is not None
-        if decision.fault is Fault.RAISED:
-            return self.raised()
-        return FaultNote(decision.fault, decision.reason)
 
 
 def _call(name: str, args: dict[str, Any]) -> ToolCall:

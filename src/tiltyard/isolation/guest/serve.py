@@ -6,6 +6,7 @@ here, and nothing here is secret.
 
 import importlib.util
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -17,10 +18,12 @@ from tiltyard.contracts.tracks import CLASSES
 from tiltyard.episode.kept_state import keeper_of
 from tiltyard.isolation.guest import errors, virtual_clock
 from tiltyard.isolation.guest.attack_env import GuestEnv, plain_candidates
+from tiltyard.isolation.guest.conversation_server import ConversationServer
 from tiltyard.isolation.guest.guardrail_server import GuardrailServer
 from tiltyard.isolation.wire.channel import Channel, MalformedError, WireError, decoder_of
 from tiltyard.isolation.wire.frames import (
     Candidates,
+    Converse,
     FailedAt,
     FromJudge,
     Load,
@@ -31,8 +34,12 @@ from tiltyard.isolation.wire.frames import (
 
 def prepare() -> None:
     """Do once, in the fork server, what every guest needs."""
-    assert tiltyard.__version__
+    for name in tiltyard.__all__:
+        getattr(tiltyard, name)
     decoder_of(FromJudge)
+    virtual_clock.load_numpy()
+    # The first signature of a class without a constructor takes as long as all else in a start.
+    signature(object)
 
 
 def main(read_fd: int, write_fd: int, submission: str | None) -> None:
@@ -45,17 +52,18 @@ def main(read_fd: int, write_fd: int, submission: str | None) -> None:
         clock = virtual_clock.install(load.key)
         root = Path(submission)
         install(root)
-        loaded = _load(load, root, wire)
+        before = len(sys.modules)
+        loaded = _load(load, root, wire, before)
         wire.send(Ready(sys.version))
         if load.part == "attack":
-            _run_attack(loaded, wire, clock, root)
+            _run_attack(loaded, wire, clock, root, before)
         else:
-            GuardrailServer(loaded, wire, clock, root).serve()
+            _serve_guardrail(loaded, wire, clock, root)
     except WireError:
         return
 
 
-def _load(load: Load, submission: Path, wire: Channel[Any]) -> Any:
+def _load(load: Load, submission: Path, wire: Channel[Any], before: int) -> Any:
     """Import the submission and construct its class, or report which step failed."""
     kind: FailedAt = "import"
     sys.path[:0] = [str(submission)]
@@ -67,7 +75,7 @@ def _load(load: Load, submission: Path, wire: Channel[Any]) -> Any:
         made = construct(made_by)
         kind = "contract"
         _CHECKS[load.part](made)
-        if load.part == "guardrail" and not speaks_natively(submission):
+        if load.part == "guardrail" and not speaks_natively(submission, before):
             adapt_guardrail(made)
     except BaseException as error:  # noqa: BLE001 - the submission's code can raise anything
         _fail(wire, kind, error, submission)
@@ -105,8 +113,19 @@ def _fail(wire: Channel[Any], kind: FailedAt, error: BaseException, submission: 
     raise WireError(kind)
 
 
+def _serve_guardrail(
+    guardrail: Any, wire: Channel[Any], clock: virtual_clock.Clock, submission: Path
+) -> None:
+    """Serve what the judge begins with: a conversation, or episodes on the simulated machine."""
+    opening = wire.receive()
+    if isinstance(opening, Converse):
+        ConversationServer(guardrail, wire, clock, submission).serve(opening)
+    else:
+        GuardrailServer(guardrail, wire, clock, submission).serve(opening)
+
+
 def _run_attack(
-    attack: Any, wire: Channel[Any], clock: virtual_clock.Clock, submission: Path
+    attack: Any, wire: Channel[Any], clock: virtual_clock.Clock, submission: Path, before: int
 ) -> None:
     """Run an attack whose environment is at the other end of the wire."""
     run = wire.receive()
@@ -115,7 +134,7 @@ def _run_attack(
     env = GuestEnv(wire, run, clock)
     config = AttackRunConfig(run.time_budget_s, run.max_steps, run.max_tool_hops)
     try:
-        if speaks_natively(submission):
+        if speaks_natively(submission, before):
             found = attack.run(env, config)
         else:
             found = run_attack(attack, env, config, clock.sleep)

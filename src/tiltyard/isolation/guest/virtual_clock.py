@@ -1,7 +1,8 @@
 """A guest's clock and randomness: both depend on the match alone.
 
 Time advances with the steps that an attack spends or the events of an episode, with `sleep`, and by
-one tick for each reading. Random numbers are drawn from the match key. So a guest that uses them
+one tick for each reading. Ticks grow while a guest does nothing but read the clock, so that a loop
+until a deadline ends soon. Random numbers are drawn from the match key. So a guest that uses them
 behaves the same in every run. This is no protection: the jail is.
 """
 
@@ -12,6 +13,7 @@ import random
 import sys
 import time
 import uuid
+from functools import cache
 from types import ModuleType
 from typing import Any, Final, Self
 
@@ -20,6 +22,10 @@ from tiltyard.foundation.draw import Draw
 EPOCH_SECONDS: Final = 1_767_600_000
 """2026-01-05, the date in the simulated world."""
 TICK_NANOSECONDS: Final = 1_000
+READINGS_BEFORE_DOUBLING: Final = 1 << 14
+"""A tick doubles after each such number of readings between two steps or events."""
+MAX_DOUBLINGS: Final = 20
+"""The longest tick is about a second."""
 OFFICIAL_SECONDS: Final = 1_200
 EVENT_NANOSECONDS: Final = 1_000_000_000
 
@@ -30,15 +36,20 @@ class Clock:
     def __init__(self) -> None:
         self._base = 0
         self._extra = 0
+        self._readings = 0
+        """Readings since the last step or event."""
         self.step_nanoseconds = 20_000_000
 
     def at_step(self, steps: int) -> None:
-        self._base = max(self._base, steps * self.step_nanoseconds)
+        time = steps * self.step_nanoseconds
+        if time > self._base:
+            self._base = time
+            self._readings = 0
 
     def at_event(self, index: int) -> None:
         """Set the time of an event. It can go back, when the judge returns to an earlier state."""
         self._base = index * EVENT_NANOSECONDS
-        self._extra = 0
+        self._extra = self._readings = 0
 
     def sleep(self, seconds: float) -> None:
         if seconds < 0:
@@ -46,7 +57,9 @@ class Clock:
         self._extra += int(seconds * 1_000_000_000)
 
     def read(self) -> int:
-        self._extra += TICK_NANOSECONDS
+        doublings = min(self._readings // READINGS_BEFORE_DOUBLING, MAX_DOUBLINGS)
+        self._readings += 1
+        self._extra += TICK_NANOSECONDS << doublings
         return self._base + self._extra
 
 
@@ -139,13 +152,26 @@ def _install_randomness(draw: Draw) -> None:
     seed = draw.integer()
     random.seed(seed)
     uuid.uuid1 = _uuid
-    try:
-        numpy: Any = importlib.import_module("numpy")
-    except ImportError:
-        return  # not among the packages of this competition
+    numpy = load_numpy()
+    if numpy is None:
+        return
     numpy.random.seed(seed % 2**32)
     real = numpy.random.default_rng
     numpy.random.default_rng = lambda given=None: real(seed if given is None else given)
+
+
+@cache
+def load_numpy() -> Any:
+    """Return numpy, or None if it is not among the packages of this competition.
+
+    The fork server calls this too, and its guests remember the result: an import takes several
+    times as long as all else in a start, and a look for what is not there takes a while too.
+    """
+    try:
+        importlib.import_module("numpy.random")
+        return importlib.import_module("numpy")
+    except ImportError:
+        return None
 
 
 def _uuid(node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:

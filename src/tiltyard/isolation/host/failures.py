@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Meta, Struct, structs
 
 from tiltyard.contracts.decision import Fault
-from tiltyard.episode.guardrail_runner import GuardrailGoneError, normalize_reason
+from tiltyard.episode.guardrail_caller import normalize_reason
+from tiltyard.episode.guardrail_runner import GuardrailGoneError
 from tiltyard.isolation.wire.channel import GoneError, LateError, WireError
 from tiltyard.isolation.wire.frames import Failed, FaultNote, SourceLine
 from tiltyard.submissions import Submission
@@ -150,6 +151,8 @@ def _signal_name(number: int) -> str:
 
 NOT_READY: Final = "it did not report that the submission is loaded"
 NO_DECISION: Final = "it sent something other than a decision"
+NO_RESULT: Final = "it sent something other than a checked result"
+NOT_NOTED: Final = "it did not confirm a message"
 NO_ENV_CALL: Final = "it sent something that an attack cannot send"
 OTHER_CALL: Final = "after a restart it made another call than before"
 

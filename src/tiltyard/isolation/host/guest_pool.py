@@ -9,13 +9,19 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Self
 
+from tiltyard.contracts.asking import Ask, no_model
+from tiltyard.contracts.declaration import Declaration
+from tiltyard.contracts.policy import NO_POLICY, Policy
 from tiltyard.contracts.tracks import Part
+from tiltyard.episode.conversation import CheckedSettings
 from tiltyard.foundation.log import Log
 from tiltyard.isolation.host.cores import SharedCore
 from tiltyard.isolation.host.fork_server import ForkServer
 from tiltyard.isolation.host.guest_process import Guest
 from tiltyard.isolation.host.jailed_attack import Exchange, JailedAttack
+from tiltyard.isolation.host.jailed_conversation import JailedConversation
 from tiltyard.isolation.host.jailed_guardrail import JailedGuardrail
+from tiltyard.isolation.host.kept_output import KeptOutput
 from tiltyard.isolation.host.limits import Level, Limits
 from tiltyard.isolation.host.probe import probe
 from tiltyard.isolation.host.session import Deadlines, Session
@@ -29,7 +35,7 @@ class GuestPool:
     """Guests for one part of a submission.
 
     Use it in a `with` statement, which ends all guests. `unsafe` runs them without a jail: for
-    your own code only, and never comparable.
+    your own code only, and never comparable. `output` keeps what the guests print.
     """
 
     def __init__(  # noqa: PLR0913 - all but two have defaults
@@ -43,6 +49,7 @@ class GuestPool:
         limits: Limits | None = None,
         deadlines: Deadlines | None = None,
         unsafe: bool = False,
+        output: KeptOutput | None = None,
     ) -> None:
         self.unsafe = unsafe
         self.level = Level.C if unsafe else probe().level if level is None else level
@@ -53,6 +60,7 @@ class GuestPool:
         self._packages = tuple(packages)
         self._limits = limits
         self._deadlines = deadlines
+        self._output = output
         self._end: float | None = None
         self._process = os.getpid()
         self._fork_server: ForkServer | None = None
@@ -61,10 +69,20 @@ class GuestPool:
         """A guest that already loads the submission, for the next call of `open`."""
         self._opened = 0
         self._core = SharedCore()
+        self._settings = CheckedSettings()
 
     def guardrail(self) -> JailedGuardrail:
         """Return a guardrail. Its guest starts with the first decision."""
         return JailedGuardrail(self.open)
+
+    def conversation(
+        self, tools: Sequence[Declaration], policy: Policy = NO_POLICY, *, ask: Ask = no_model
+    ) -> JailedConversation:
+        """Begin a conversation over declared tools, with a fresh guest.
+
+        `ask` answers what the guardrail asks a model.
+        """
+        return JailedConversation(self.open, self._settings.of(tools, policy), ask)
 
     def attack(self, log: Log[Exchange] | None = None) -> JailedAttack:
         return JailedAttack(self.open, log)
@@ -136,6 +154,8 @@ class GuestPool:
         for session, slot in self._open:
             if session.closed:
                 slot.release()
+                if self._output is not None:
+                    self._output.add(session.guest)
         self._open = [(session, slot) for session, slot in self._open if not session.closed]
         if not self._open:
             self._core.give_up()

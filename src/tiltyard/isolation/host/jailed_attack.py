@@ -7,14 +7,24 @@ from msgspec import Struct, structs
 
 from tiltyard.contracts.attack import AttackCandidate, AttackEnv, AttackRunConfig, BudgetSpentError
 from tiltyard.contracts.trace import public
+from tiltyard.episode.memory import bytes_of
 from tiltyard.foundation.log import Log
 from tiltyard.isolation.host import failures
 from tiltyard.isolation.host.failures import Phase
 from tiltyard.isolation.host.session import Session
-from tiltyard.isolation.wire.frames import Candidates, EnvCall, EnvReply, RunAttack
+from tiltyard.isolation.wire.frames import (
+    MAX_SNAPSHOTS,
+    RESET,
+    SNAPSHOT,
+    Candidates,
+    EnvCall,
+    EnvReply,
+    RunAttack,
+)
 from tiltyard.world.state import Posted
 
-MAX_SNAPSHOTS: Final = 200_000
+MAX_KEPT_BYTES: Final = 1 << 29
+"""The limit for the events of the current episode and of all snapshots together."""
 MAX_ANSWER_CHARS: Final = 150_000
 MAX_CANDIDATES: Final = 20_000
 MAX_PARTS: Final = 2_000
@@ -65,7 +75,14 @@ class _AttackServer:
         self._log = log
         self._skipped: list[EnvCall] = []
         """Calls that the log answered, and that the environment has not seen."""
-        self._snapshots: list[Any] = []
+        self._snapshots: list[tuple[Any, int]] = []
+        """Each with the size of its episode."""
+        self._size = 0
+        """The size of the current episode."""
+        self._shared = 0
+        """How much of it the last snapshot or restore has in common with it."""
+        self._kept = 0
+        """The size of all snapshots. What two of them share counts once."""
         self._rest: list[Any] = []
         """Events that did not fit into the last reply."""
 
@@ -120,15 +137,20 @@ class _AttackServer:
         try:
             return self._make(call)
         except BudgetSpentError:
-            return EnvReply(budget_spent=True, steps_left=0)
+            return EnvReply(budget_spent=True, steps_left=0, full=self._full())
         except (TypeError, ValueError) as error:
-            return EnvReply(error=str(error)[:500], steps_left=self._env.steps_left)
+            left = self._env.steps_left
+            return EnvReply(error=str(error)[:500], steps_left=left, full=self._full())
 
     def _make(self, call: EnvCall) -> EnvReply:
         env = self._env
+        for move in call.moves:
+            self._move(move)
         if call.method == "interact":
+            self._check_size()
             done = env.interact(call.message, call.max_tool_hops or None)
             turn = done.after.turn_events
+            self._size += bytes_of(turn)
             self._rest = [structs.astuple(public(event)) for event in turn]
             egress = [
                 (effect.url.string, effect.data.string)
@@ -136,34 +158,62 @@ class _AttackServer:
                 for effect in event.effects
                 if isinstance(effect, Posted)
             ]
-            return self._with_events(EnvReply([], done.answer, done.total_tool_events, egress))
+            return self._with_events(done.answer, done.total_tool_events, egress)
         if call.method == "more":
-            return self._with_events(EnvReply())
-        reply = EnvReply(steps_left=env.steps_left)
-        if call.method == "snapshot":
+            return self._with_events("", 0, [])
+        return EnvReply(steps_left=env.steps_left)
+
+    def _move(self, move: int) -> None:
+        """Reset the environment, take a snapshot, or restore one."""
+        if move == SNAPSHOT:
+            self._check_size()
             if len(self._snapshots) >= MAX_SNAPSHOTS:
                 raise ValueError(f"more than {MAX_SNAPSHOTS:,} snapshots")
-            self._snapshots.append(env.snapshot())
-            return structs.replace(reply, number=len(self._snapshots) - 1)
-        if call.method == "restore":
-            if not 0 <= call.number < len(self._snapshots):
-                raise ValueError("there is no such snapshot")
-            env.restore(self._snapshots[call.number])
+            self._snapshots.append((self._env.snapshot(), self._size))
+            self._kept += self._size - self._shared
+        elif move == RESET:
+            self._env.reset()
+            self._size = 0
+        elif 0 <= move < len(self._snapshots):
+            snapshot, self._size = self._snapshots[move]
+            self._env.restore(snapshot)
         else:
-            env.reset()
-        return reply
+            raise ValueError("there is no such snapshot")
+        self._shared = self._size
 
-    def _with_events(self, reply: EnvReply) -> EnvReply:
-        """Add as many of the waiting events to a reply as fit into a frame."""
-        taken, chars = 0, sum(len(url) + len(data) for url, data in reply.egress)
+    def _check_size(self) -> None:
+        full = self._full()
+        if full:
+            raise ValueError(full)
+
+    def _full(self) -> str:
+        """Return why the episode can neither go on nor be kept, or an empty string."""
+        if self._kept + self._size - self._shared <= MAX_KEPT_BYTES:
+            return ""
+        return (
+            f"the episode and its snapshots take more than {MAX_KEPT_BYTES >> 20} MiB: "
+            "reset, or restore a snapshot"
+        )
+
+    def _with_events(self, answer: str, number: int, egress: list[tuple[str, str]]) -> EnvReply:
+        """Return a reply with as many of the waiting events as fit into a frame."""
+        taken, chars = 0, sum(len(url) + len(data) for url, data in egress)
         for fields in self._rest:
-            chars += 200 + len(fields[5]) + sum(len(str(value)) for value in fields[3].values())
+            chars += 200 + len(fields[5])
+            for value in fields[3].values():
+                chars += len(value if isinstance(value, str) else str(value))
             if taken and chars > MAX_ANSWER_CHARS:
                 break
             taken += 1
         events, self._rest = self._rest[:taken], self._rest[taken:]
-        return structs.replace(
-            reply, events=events, more=bool(self._rest), steps_left=self._env.steps_left
+        return EnvReply(
+            events,
+            answer,
+            number,
+            egress,
+            more=bool(self._rest),
+            steps_left=self._env.steps_left,
+            full=self._full(),
         )
 
 

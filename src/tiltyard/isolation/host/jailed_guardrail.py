@@ -19,12 +19,14 @@ import msgspec
 
 from tiltyard.contracts.decision import ALLOWED, Action, Decision, Fault
 from tiltyard.contracts.trace import NO_TRACE, Event, OpenTurn, Trace
-from tiltyard.episode.guardrail_runner import RemoteGuardrail, normalize_reason
+from tiltyard.episode.guardrail_caller import normalize_reason
+from tiltyard.episode.guardrail_runner import RemoteGuardrail
 from tiltyard.isolation.host import failures
 from tiltyard.isolation.host.failures import Failure, GuardrailFault, GuestError, Phase
 from tiltyard.isolation.host.session import Session
 from tiltyard.isolation.wire.frames import (
     Begin,
+    CallDecided,
     Close,
     Commit,
     Decide,
@@ -34,6 +36,7 @@ from tiltyard.isolation.wire.frames import (
     Forgotten,
     Note,
     Noted,
+    Plain,
     Redo,
     Seen,
 )
@@ -86,6 +89,10 @@ class JailedGuardrail(RemoteGuardrail):
 
     def __init__(self, open_session: Callable[[], Session]) -> None:
         super().__init__(JailedRunner(open_session))
+
+    def start(self) -> None:
+        """Start the guest now, and not with the first call. Raise if it does not load."""
+        self.runner.start()
 
     def keep_episodes_apart(self) -> None:
         self.runner.apart = True
@@ -197,7 +204,7 @@ class JailedRunner:
             raise session.broke_protocol(failures.NO_DECISION, Phase.DECIDE, name)
         if answer.observe_errors or answer.fault is not None:
             self._note_faults(session, answer, name)
-        return _decision(answer)
+        return decision_of(answer)
 
     def _begin(self, turn: OpenTurn) -> None:
         """Add notes for the beginning of a turn, and for the decisions that came from the cache."""
@@ -243,6 +250,9 @@ class JailedRunner:
             self._session.close()
         self._session = None
 
+    def start(self) -> None:
+        self._reach()
+
     def _reach(self) -> Session:
         """Return the session of this process. A forked copy opens one of its own."""
         if self._session is None or self._process != os.getpid():
@@ -282,7 +292,7 @@ class JailedRunner:
         return taken
 
 
-def _decision(answer: Decided) -> Decision:
+def decision_of(answer: Decided | CallDecided) -> Decision:
     """Return a guest's decision, as far as it is a valid one."""
     if answer.action is Action.ALLOW and not answer.reason and answer.fault is None:
         return ALLOWED
@@ -329,20 +339,24 @@ def _seen(event: Event) -> Seen:
         call.plain_args(),
         result.ok,
         result.output.string,
-        None if error is None else error.value,
-        result.source.value,
-        decision.action.value,
+        error,
+        result.source,
+        decision.action,
         decision.reason,
         error not in _NOT_RUN,
     )
 
 
 def _size(note: Note) -> int:
+    if isinstance(note, Begin):
+        return 100 + len(note.message)
     if isinstance(note, Seen):
-        return len(note.output) + sum(len(str(value)) for value in note.args.values()) + 100
-    if isinstance(note, Redo):
-        return sum(len(str(value)) for value in note.args.values()) + 100
-    return 100 + (len(note.message) if isinstance(note, Begin) else 0)
+        return 100 + len(note.output) + _size_of(note.args)
+    return 100 + (_size_of(note.args) if isinstance(note, Redo) else 0)
+
+
+def _size_of(args: dict[str, Plain]) -> int:
+    return sum(len(value if isinstance(value, str) else str(value)) for value in args.values())
 
 
 def _as_many_as_fit(notes: list[Note]) -> list[Note]:

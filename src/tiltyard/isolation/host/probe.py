@@ -16,6 +16,7 @@ from tiltyard.isolation.confinement.selfjail import has_seccomp, landlock_abi
 from tiltyard.isolation.host import bubblewrap
 from tiltyard.isolation.host.fork_server import start_guest
 from tiltyard.isolation.host.limits import JailError, Level, Limits
+from tiltyard.isolation.host.slots import take_slot
 
 _SECONDS: Final = 30.0
 _TCP_FROM: Final = 4
@@ -123,17 +124,27 @@ _OPEN_AT_B: Final = {
 """What only namespaces close: neither Landlock nor seccomp can restrict `stat` by path."""
 
 
-def _try(level: Level) -> tuple[Layer, list[Layer]]:
-    """Start a guest that reports the layers in force, and does nothing else."""
-    name, remedy = _NAMES[level], _REMEDIES[level]
+def _ask_guest(level: Level) -> str:
+    """Return what a guest reports. Without a slot, it would share its limits with other guests."""
+    slot = take_slot()
     try:
         with start_guest(
             "tiltyard.isolation.guest.probe_script",
             level=level,
             limits=Limits(cpu_seconds=int(_SECONDS)),
+            slot=slot.number,
         ) as guest:
             guest.wait(_SECONDS)
-            output = guest.output()
+            return guest.output()
+    finally:
+        slot.release()
+
+
+def _try(level: Level) -> tuple[Layer, list[Layer]]:
+    """Start a guest that reports the layers in force, and does nothing else."""
+    name, remedy = _NAMES[level], _REMEDIES[level]
+    try:
+        output = _ask_guest(level)
     except (JailError, OSError) as error:
         return Layer(name, works=False, detail=str(error), remedy=remedy), []
     try:

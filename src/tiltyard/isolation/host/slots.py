@@ -74,8 +74,8 @@ def _lock(name: str, place: int) -> FileIO | None:
     file = FileIO(descriptor, "r+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        file.truncate(0)
-        file.write(str(os.getpid()).encode())
+        # Always the same length: emptying a file first costs more than everything else here.
+        file.write(str(os.getpid()).encode().ljust(_PID_BYTES))
     except OSError:
         file.close()
         return None

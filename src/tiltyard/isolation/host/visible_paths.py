@@ -18,6 +18,9 @@ from tiltyard.isolation.host.limits import JailError
 CORE: Final = ("immutables", "msgspec", "tiltyard")
 """The packages that the guest's side of Tiltyard imports."""
 
+KEPT_FROM_GUESTS: Final = ("arena", "packs")
+"""Rooms of Tiltyard whose files a guest cannot read: tasks, plans, planted texts, tool names."""
+
 _SYSTEM: Final = ("/usr/lib", "/usr/lib64", "/lib", "/lib64")
 _FOREIGN: Final = ("site-packages", "dist-packages")
 
@@ -29,7 +32,7 @@ class View(Struct, frozen=True):
     readable: tuple[str, ...]
     """What a guest must read in order to run: libraries, the standard library, packages."""
     hidden: tuple[str, ...]
-    """Directories below readable ones that contain packages which are not allowed."""
+    """Directories below readable ones: packages which are not allowed, and `KEPT_FROM_GUESTS`."""
     packages: dict[str, str]
     """The path of each package that the guest can import."""
 
@@ -46,11 +49,13 @@ def view_for(packages: tuple[str, ...]) -> View:
     found = {name: _place(name) for name in (*CORE, *packages)}
     beside = [f"{place}.libs" for place in found.values() if Path(f"{place}.libs").is_dir()]
     readable = {os.path.realpath(path) for path in (*python, *system) if Path(path).exists()}
-    hidden = {os.path.realpath(path) for path in _foreign(stdlib) if path.is_dir()}
+    foreign = {os.path.realpath(path) for path in _foreign(stdlib) if path.is_dir()}
+    hidden = [path for path in foreign if _below(path, readable)]
+    kept = [str(Path(found["tiltyard"], room)) for room in KEPT_FROM_GUESTS]
     return View(
         executable,
         tuple(sorted({*readable, *found.values(), *beside})),
-        tuple(sorted(path for path in hidden if _below(path, readable))),
+        tuple(sorted({*hidden, *kept})),
         found,
     )
 

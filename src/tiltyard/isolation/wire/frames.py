@@ -8,11 +8,21 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
+from tiltyard.contracts.asking import MAX_QUESTION_CHARS
 from tiltyard.contracts.decision import Action, Fault
+from tiltyard.contracts.declaration import Declaration
+from tiltyard.contracts.guardrail import Result
+from tiltyard.contracts.policy import Policy
 from tiltyard.contracts.tracks import Part
+from tiltyard.world.results import ToolError
+from tiltyard.world.text import SourceKind
 
 MAX_MESSAGE_CHARS: Final = 500
 MAX_TRACEBACK_CHARS: Final = 8_000
+RESET: Final = -1
+SNAPSHOT: Final = -2
+MAX_MOVES: Final = 64
+MAX_SNAPSHOTS: Final = 200_000
 MAX_LINES: Final = 50
 """Lines of the submission in one traceback: the innermost ones."""
 
@@ -41,9 +51,9 @@ class Seen(Struct, tag="seen", frozen=True, array_like=True):
     args: dict[str, Plain]
     ok: bool
     output: str
-    error: str | None
-    source: str
-    decision: str
+    error: ToolError | None
+    source: SourceKind
+    decision: Action
     reason: str
     observe: bool
 
@@ -94,6 +104,48 @@ class Decide(Struct, tag="decide", frozen=True, array_like=True):
     args: dict[str, Plain] = {}
 
 
+class Converse(Struct, tag="converse", frozen=True, array_like=True):
+    """Begin a conversation over declared tools. It lasts until the guest ends."""
+
+    tools: tuple[Declaration, ...]
+    policy: Policy
+
+
+class Declare(Struct, tag="declare", frozen=True, array_like=True):
+    """Replace the tools of the conversation."""
+
+    tools: tuple[Declaration, ...]
+
+
+class Say(Struct, tag="say", frozen=True, array_like=True):
+    """The user says something in the conversation."""
+
+    message: str
+
+
+class DecideCall(Struct, tag="decide-call", frozen=True, array_like=True):
+    """Decide a call in the conversation."""
+
+    name: str
+    args: dict[str, Any]
+
+
+class ShowResult(Struct, tag="show-result", frozen=True, array_like=True):
+    """Show the result of a call to `observe`."""
+
+    name: str
+    args: dict[str, Any]
+    result: Result
+
+
+class ModelAnswer(Struct, tag="model-answer", frozen=True, array_like=True):
+    """The answer to an `AskModel`."""
+
+    answer: Any = None
+    error: str = ""
+    """Why there is no answer; empty if there is one."""
+
+
 class RunAttack(Struct, tag="run-attack", frozen=True, array_like=True):
     """Run the attack."""
 
@@ -110,7 +162,7 @@ class EnvReply(Struct, tag="env-reply", frozen=True, array_like=True):
     """Public events, as arrays of their fields."""
     answer: str = ""
     number: int = 0
-    """The number of a snapshot, or of all events so far."""
+    """The number of all events so far."""
     egress: list[tuple[str, str]] = []
     """Pairs of URL and data that were posted."""
     more: bool = False
@@ -120,9 +172,22 @@ class EnvReply(Struct, tag="env-reply", frozen=True, array_like=True):
     """No steps are left: the call did nothing."""
     error: str = ""
     """Why the call was refused; empty if it was not."""
+    full: str = ""
+    """Why no snapshot can be taken before the next reset or restore; empty if one can."""
 
 
-FromJudge = Load | Decide | RunAttack | EnvReply
+FromJudge = (
+    Load
+    | Decide
+    | Converse
+    | Declare
+    | Say
+    | DecideCall
+    | ShowResult
+    | ModelAnswer
+    | RunAttack
+    | EnvReply
+)
 
 
 # From the guest to the judge
@@ -180,17 +245,47 @@ class Noted(Struct, tag="noted", frozen=True, array_like=True):
     observe_errors: list[FaultNote] = []
 
 
+class CallDecided(Struct, tag="call-decided", frozen=True, array_like=True):
+    """The guardrail's decision about a call in a conversation."""
+
+    action: Action
+    reason: ShortText
+    args: dict[str, Any] | None = None
+    """With SANITIZE: the arguments to use instead, as JSON values."""
+    fault: FaultNote | None = None
+
+
+class ResultShown(Struct, tag="result-shown", frozen=True, array_like=True):
+    """What the guardrail lets the agent see of a result."""
+
+    withheld: bool
+    """True if the guardrail failed, so that the agent gets nothing."""
+    error: ShortText = ""
+    fault: FaultNote | None = None
+    reduced: tuple[str, Any] | None = None
+    """`output` and `structured`, if the guardrail reduced them."""
+
+
+class AskModel(Struct, tag="ask-model", frozen=True, array_like=True):
+    """The guardrail asks a model while it decides a call: the judge answers, and waits again."""
+
+    question: Annotated[str, Meta(max_length=MAX_QUESTION_CHARS)]
+    schema: dict[str, Any]
+
+
 class Forgotten(Struct, tag="forgotten", frozen=True, array_like=True):
     """The guest has dropped the requested state: send the history from the beginning."""
 
 
 class EnvCall(Struct, tag="env-call", frozen=True, array_like=True):
-    """The attack calls a method of its environment."""
+    """The attack sends a message, or asks for the rest of an answer, or only moves."""
 
-    method: Literal["interact", "more", "reset", "snapshot", "restore"]
+    method: Literal["interact", "more", "move"]
     message: str = ""
-    number: int = 0
     max_tool_hops: int = 0
+    moves: Annotated[list[int], Meta(max_length=MAX_MOVES)] = []
+    """What to do before: `RESET`, `SNAPSHOT`, or restore the snapshot with this number. Snapshots
+    are numbered from 0. Both sides know how a move ends, so it needs no answer of its own."""
 
 
 class Candidates(Struct, tag="candidates", frozen=True, array_like=True):
@@ -203,4 +298,15 @@ class Candidates(Struct, tag="candidates", frozen=True, array_like=True):
     """More candidates wait: send any frame to get them."""
 
 
-FromGuest = Ready | Failed | Decided | Noted | Forgotten | EnvCall | Candidates
+FromGuest = (
+    Ready
+    | Failed
+    | Decided
+    | Noted
+    | CallDecided
+    | ResultShown
+    | AskModel
+    | Forgotten
+    | EnvCall
+    | Candidates
+)
