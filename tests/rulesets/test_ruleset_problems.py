@@ -77,7 +77,7 @@ def test_an_error_names_the_file(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(RulesetError, match="there are demo-llm, design, design-openai"):
+    with pytest.raises(RulesetError, match="there are arena, demo-llm, design, design-openai"):
         load_ruleset("../design")
 
 

@@ -47,7 +47,7 @@ class AttackRules(Struct, frozen=True, forbid_unknown_fields=True):
     max_message_chars: Positive
 
 
-class DefenseRules(Struct, frozen=True, forbid_unknown_fields=True):
+class DefenseRules(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     breach_percent: NonNegative
     false_positive_points: NonNegative
     variants: Positive
@@ -57,6 +57,9 @@ class DefenseRules(Struct, frozen=True, forbid_unknown_fields=True):
     injected_variants: NonNegative
     """Trials of each benign operation with a live injection in a page or mail that the task reads.
     An operation that reads neither has as many additional long conversations."""
+    max_orders: Positive | None = None
+    """The battery plays at most so many conversations with an order that waits, with one that comes
+    back, and with one that is close to the user's request. Without this number, it plays all."""
 
     @property
     def trials(self) -> int:
@@ -166,6 +169,18 @@ class SearchRules(Struct, frozen=True, forbid_unknown_fields=True):
     vocabulary: VocabularyRules
 
 
+class ArenaRules(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The defense match over packs of declared tools."""
+
+    worlds: Annotated[int, Meta(ge=1, le=100)]
+    packs_a_world: Positive
+    """How many packs a world mixes. With fewer packs, a world has all of them."""
+    quick_tasks: Positive
+    """Tasks of each pack with the quick budget."""
+    tasks: Positive | None = None
+    """Tasks of each pack. None plays all of them."""
+
+
 class Ruleset(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     version: int
@@ -178,6 +193,8 @@ class Ruleset(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     search: SearchRules
     model: ModelRules | None = None
     """None if the agent is always the deterministic one."""
+    arena: ArenaRules | None = None
+    """None if a defense match is played on the simulated machine."""
 
     @property
     def id(self) -> str:
@@ -195,6 +212,9 @@ class Ruleset(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
             attack=structs.replace(self.attack, steps=self.quick.attack_steps),
             search=structs.replace(self.search, steps=self.quick.search_steps),
             model=None if self.model is None else _with_tenth_of_budgets(self.model),
+            arena=None
+            if self.arena is None
+            else structs.replace(self.arena, tasks=self.arena.quick_tasks),
         )
 
     def with_model(self) -> "Ruleset":
