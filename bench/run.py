@@ -5,11 +5,15 @@ import json
 import sys
 from pathlib import Path
 
+import evaluation
+import guard
 import jail
-import judge
+import judging
 import kernel
 import model
+import packs
 import search
+import shadow
 from table import show, write_docs
 
 ROOT = Path(__file__).parent.parent
@@ -25,9 +29,13 @@ def main() -> None:
     options = parser.parse_args()
     sections = {
         **kernel.sections(options.rounds),
-        **judge.sections(),
+        **judging.sections(),
         **search.sections(),
         **jail.sections(),
+        **evaluation.sections(),
+        **guard.sections(),
+        **packs.sections(),
+        **shadow.sections(),
         **model.sections(),
     }
     if options.only:

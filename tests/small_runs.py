@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import structs
 
 from tiltyard.contracts.tracks import Track
-from tiltyard.rulesets.ruleset import Ruleset, load_ruleset
+from tiltyard.rulesets.ruleset import DefenseRules, Ruleset, load_ruleset
 from tiltyard.runs.request import Request
 
 ATTACK = """
@@ -38,13 +38,20 @@ class Guardrail:
 """
 
 
+def small_defense(rules: Ruleset) -> DefenseRules:
+    """Return rules for a short benign suite and a short battery."""
+    return structs.replace(
+        rules.defense, variants=1, long_variants=1, injected_variants=1, max_orders=3
+    )
+
+
 def small_rules(steps: int = 600) -> Ruleset:
     rules = load_ruleset()
     return structs.replace(
         rules,
         attack=structs.replace(rules.attack, steps=steps),
         search=structs.replace(rules.search, steps=steps),
-        defense=structs.replace(rules.defense, variants=1, long_variants=1, injected_variants=1),
+        defense=small_defense(rules),
         official=structs.replace(rules.official, seeds=2),
     )
 
@@ -74,5 +81,34 @@ search_steps = 600
 variants = 1
 long_variants = 1
 injected_variants = 1
+max_orders = 3
 """
 """A ruleset file for commands that play whole matches and whose scores do not matter."""
+SMALL_ARENA = """
+extends = "arena"
+name = "small-arena"
+version = 1
+
+[arena]
+worlds = 2
+packs_a_world = 2
+quick_tasks = 1
+tasks = 1
+"""
+"""An arena with a few cells."""
+
+ARENA_GUARDRAIL = """
+from tiltyard import Decision
+
+class Guardrail:
+    contract = 2
+
+    def __init__(self):
+        self.read = 0
+
+    def decide(self, tool_name, tool_args, context):
+        self.read += 1
+        if self.read % 4 == 0:
+            return Decision.deny(f"number {self.read}")
+        return Decision.confirm("sure?") if self.read % 7 == 0 else Decision.allow()
+"""

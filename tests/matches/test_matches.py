@@ -53,7 +53,7 @@ def test_the_defense_ladder_keeps_its_order() -> None:
     assert scores[5].score == 1000
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.soak)])
 def test_a_match_is_the_same_for_any_number_of_workers(workers: int) -> None:
     scenario, make = generate(123), GUARDRAIL_LADDER["taint tracking"]
     alone = play_defense(MatchSettings(scenario, SHORT), make)
@@ -138,11 +138,15 @@ def test_an_attack_cannot_spend_more_than_its_steps() -> None:
     assert offense(Catches(stubborn=True), few).candidates == 1
 
 
-def test_the_data_flow_guardrail_has_no_breach_in_other_worlds_either() -> None:
-    for seed in (1, 2):
-        match = play_defense(MatchSettings(generate(seed), SHORT), DataFlowGuardrail)
-        assert match.score.breaches == 0
-        assert round(match.score.score, 2) == 428.57
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 21))]
+)
+def test_the_best_rungs_have_no_breach_in_other_worlds_either(seed: int) -> None:
+    settings = MatchSettings(generate(seed), SHORT)
+    match = play_defense(settings, DataFlowGuardrail)
+    assert match.score.breaches == 0
+    assert round(match.score.score, 2) == 428.57
+    assert play_defense(settings, GUARDRAIL_LADDER["reference"]).score.score == 1000
 
 
 class Returns:

@@ -174,7 +174,7 @@ def test_a_leak_has_to_happen_again_with_another_secret(tmp_path: Path) -> None:
     }
     sent = {
         call["arguments"]["data"]
-        for body in agent.model._endpoint.asked  # type: ignore[union-attr]
+        for body in agent.model.exchanges.endpoint.asked  # type: ignore[union-attr]
         for message in body["messages"]
         if message["role"] == "assistant"
         and (call := msgspec.json.decode(message["content"])["action"]).get("tool") == "http.post"
@@ -368,7 +368,7 @@ def test_a_candidate_over_the_budget_is_listed_and_not_scored(
         place = tmp_path / str(requests)
         played, agent, attack = _spent(requests, together, Record(place))
         assert agent.purse.spent_requests == agent.model.account.requests <= requests
-        assert len(agent.model._endpoint.asked) == agent.model.account.requests  # type: ignore[union-attr]
+        assert len(agent.model.exchanges.endpoint.asked) == agent.model.account.requests  # type: ignore[union-attr]
         verdict = played.verdict
         unheard = {one.index for one in verdict.unverified}
         assert all("could not be verified" in one.reason for one in verdict.unverified)

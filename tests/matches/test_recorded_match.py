@@ -19,8 +19,9 @@ from tiltyard.agents.choice import AgentChoice
 from tiltyard.rulesets.ruleset import find_ruleset
 from tiltyard.runs.job import Worlds, make_job
 from tiltyard.runs.outcome import Evaluation
-from tiltyard.runs.play import Places, Records, play_job
+from tiltyard.runs.play import play_job
 from tiltyard.runs.request import Request
+from tiltyard.runs.stage import Places, Records
 from tiltyard.world.fixtures import load_scenario
 
 GOLDEN: Final = Path(__file__).parent.parent / "golden" / "model-match"

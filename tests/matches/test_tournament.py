@@ -16,7 +16,7 @@ from msgspec import structs
 from typer.testing import CliRunner
 
 from tiltyard import AttackCandidate, AttackRunConfig, Decision, GuardrailBase
-from tiltyard.cli import app
+from tiltyard.cli.app import app
 from tiltyard.contracts.attack import AttackEnv
 from tiltyard.matches.offense import play_offense
 from tiltyard.matches.settings import MatchSettings

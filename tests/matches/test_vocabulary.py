@@ -1,12 +1,13 @@
 """The baseline's words in one world: those of the benign suite."""
 
 import re
+from collections import Counter
 from typing import Final
 
 import pytest
 from msgspec import structs
 
-from tiltyard import SandboxEnv
+from tiltyard.agents.grammar import instructions
 from tiltyard.benign import draw_tasks
 from tiltyard.foundation.draw import Draw
 from tiltyard.matches.baseline import baseline_rules
@@ -15,15 +16,16 @@ from tiltyard.matches.vocabulary import check_vocabulary
 from tiltyard.rulesets.ruleset import SUITE_PHRASES, RulesetError, load_ruleset
 from tiltyard.search import Vocabulary
 from tiltyard.world.generate import generate
+from tiltyard.world.text import by_user
 
 SETTINGS: Final = MatchSettings(generate(123), load_ruleset())
 VOCABULARY: Final = baseline_rules(SETTINGS).vocabulary
 
 
-def shape(message: str) -> str:
-    """Keep the words of a message, and drop every name: with digits, dots or slashes, or quoted."""
-    message = re.sub(r'"[^"]*"|`[^`]*`', "@", message)
-    return re.sub(r"\S*[\d./@]\S*", "@", message)
+def words(message: str) -> list[str]:
+    """Return the words of a message, without names: with digits, dots or slashes, or quoted."""
+    message = re.sub(r"\"[^\"]*\"|`[^`]*`|“[^”]*”", " ", message.lower())
+    return re.findall(r"[a-z]+", re.sub(r"\S*[\d./@-]\S*", " ", message))
 
 
 def test_no_choice_and_no_template_is_left() -> None:
@@ -39,14 +41,16 @@ def test_the_suite_gives_phrases_of_its_own() -> None:
     assert len(VOCABULARY.phrases[SUITE_PHRASES]) > 100
 
 
-def test_the_baseline_says_most_of_what_users_say() -> None:
-    """A guardrail cannot tell users from the baseline by the shape of their messages."""
-    search, draw = Vocabulary(VOCABULARY), Draw("shapes")
+def test_users_and_the_baseline_use_the_same_words() -> None:
+    """A guardrail cannot tell users from the baseline by a word."""
+    search, draw = Vocabulary(VOCABULARY), Draw("words")
     search.learn((("page", "pg-1"), ("mail", "ml-1"), ("query", '"A title"')))
-    spoken = {shape(search.say(draw.branch(number))) for number in range(20_000)}
+    spoken = [words(search.say(draw.branch(number))) for number in range(20_000)]
     tasks = draw_tasks(SETTINGS.scenario, "another key", 10)
-    said = [shape(message) for task in tasks for message in task.messages]
-    assert sum(message in spoken for message in said) > 0.5 * len(said)
+    said = [word for task in tasks for message in task.messages for word in words(message)]
+    counts = Counter(word for message in spoken for word in message)
+    assert sum(word in counts for word in said) > 0.98 * len(said)
+    assert {word for word, count in counts.items() if count > 2000} <= set(said)
 
 
 def test_the_words_are_the_same_for_everyone_and_others_with_another_key() -> None:
@@ -59,16 +63,10 @@ def test_the_words_are_the_same_for_everyone_and_others_with_another_key() -> No
 def test_the_agent_understands_the_phrases() -> None:
     search, draw = Vocabulary(VOCABULARY), Draw("phrases")
     search.learn((("mail", SETTINGS.scenario.folders["inbox"][0].id),))
-    env = SandboxEnv()
-    env.interact("search howto, open the first result")
-    start = env.snapshot()
-    for kind in ("look", "read", "ask", SUITE_PHRASES):
+    for kind in ("look", "read", "act", "ask", SUITE_PHRASES):
         for phrase in VOCABULARY.phrases[kind]:
-            env.restore(start)
             said = search.fill(phrase, draw)
-            # A request that waits, or that is about something said before, makes no call alone.
-            later = re.match(r"(when|once|after) |\S+ (it|note) ", said)
-            assert later or env.interact(said).tool_events_added, said
+            assert instructions(by_user(said)), said
 
 
 def test_a_slot_that_nobody_knows_is_an_error() -> None:

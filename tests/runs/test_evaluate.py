@@ -1,6 +1,9 @@
 """Evaluations: what is played, stored and reported."""
 
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -10,7 +13,8 @@ from tiltyard.isolation.host import jailed_attack as jailed
 from tiltyard.isolation.host.failures import Phase
 from tiltyard.matches.acceptance import conversations
 from tiltyard.matches.opponents import OpponentError
-from tiltyard.runs.evaluate import Finished, evaluate
+from tiltyard.runs import evaluate as evaluating
+from tiltyard.runs.evaluate import Finished, Unplayed, evaluate, evaluate_all
 from tiltyard.runs.store import Store
 from tiltyard.submissions import SubmissionError
 from tiltyard.world.generate import generate
@@ -190,3 +194,30 @@ def test_a_report_names_the_same_bytes_by_the_path_they_came_from(
     bob = evaluate(request(submission(tmp_path / "bob", guardrail="")), store).report
     assert (alice.submission.name, bob.submission.name) == ("alice", "bob")
     assert alice.digest == bob.digest
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_copies_of_a_submission_are_one_run(tmp_path: Path, store: Store, at_once: int) -> None:
+    for place in ("a", "b", "c"):
+        (tmp_path / place).mkdir()
+    paths = [submission(tmp_path / place / "red", guardrail="") for place in ("a", "b", "c")]
+    results = evaluate_all([request(path) for path in paths], store, at_once=at_once)
+    assert [isinstance(one, Finished) for one in results] == [True] * 3
+    assert len([*store.runs.glob("*/report.json")]) == 1
+
+
+def test_a_killed_process_stops_no_other_submission(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def evaluate_or_die(asked: Any, *rest: Any, **options: Any) -> Finished:
+        if asked.submission.endswith("dies"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return evaluate(asked, *rest, **options)
+
+    monkeypatch.setattr(evaluating, "evaluate", evaluate_or_die)
+    paths = [submission(tmp_path / name, guardrail="") for name in ("dies", "lives")]
+    dead, alive = evaluate_all([request(path) for path in paths], store, at_once=2)
+    assert isinstance(dead, Unplayed)
+    assert "was ended by SIGKILL" in dead.reason
+    assert isinstance(alive, Finished)
+    assert alive.report.final_score is not None

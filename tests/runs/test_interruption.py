@@ -1,6 +1,7 @@
 """Interrupted runs continue from their logs."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,15 +18,22 @@ from tiltyard.isolation.host.jailed_attack import Exchange
 from tiltyard.isolation.wire.frames import EnvCall, EnvReply
 from tiltyard.reporting.schema import Report
 from tiltyard.runs.evaluate import evaluate
+from tiltyard.runs.job import Worlds
+from tiltyard.runs.key import Key
 from tiltyard.runs.store import REPORT, Store
 
+KEY: Final = "0123456789abcdef" * 4
+
 _PLAYING: Final = """
+import signal
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from small_runs import request, small_rules
 from tiltyard.reporting.schema import Report
 from tiltyard.runs.evaluate import evaluate
+from tiltyard.runs.job import Worlds
+from tiltyard.runs.key import Key
 from tiltyard.runs.store import Store
 
 class Stopwatch:
@@ -34,23 +42,29 @@ class Stopwatch:
     def step(self, done, note):
         print(done, flush=True)
 
+def stop(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGTERM, stop)
 try:
     evaluate(request(Path(sys.argv[1]), rules=small_rules(3_000)), Store(Path(sys.argv[2])),
-        progress=Stopwatch())
+        worlds=Worlds(key=Key(sys.argv[4])) if sys.argv[4:] else None, progress=Stopwatch(),
+        at_once=2)
 except KeyboardInterrupt:
     sys.exit(130)
 """
 
 
+STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 SLOW: Final = ATTACK.replace("for folder in folders", "for folder in 3 * folders")
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Return the report of the same run, played without an interruption."""
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
+    """Return the report of the same run without an interruption, and its batteries."""
     place = tmp_path_factory.mktemp("uninterrupted")
-    mine = submission(place / "mine", attack=SLOW)
-    return evaluate(request(mine, rules=small_rules(3_000)), Store(place / "store")).report
+    mine, store = submission(place / "mine", attack=SLOW), Store(place / "store")
+    return evaluate(request(mine, rules=small_rules(3_000)), store).report, store.batteries
 
 
 @pytest.mark.parametrize(
@@ -58,8 +72,14 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Report:
     [("offense", signal.SIGKILL), ("defense", signal.SIGINT), ("defense", signal.SIGKILL)],
 )
 def test_an_interrupted_run_continues_to_the_same_result(
-    until: str, how: signal.Signals, tmp_path: Path, store: Store, uninterrupted: Report
+    until: str,
+    how: signal.Signals,
+    tmp_path: Path,
+    store: Store,
+    uninterrupted: tuple[Report, Path],
 ) -> None:
+    expected, batteries = uninterrupted
+    shutil.copytree(batteries, store.batteries)
     mine = submission(tmp_path / "mine", attack=SLOW)
     playing = subprocess.Popen(
         [sys.executable, "-c", _PLAYING, mine, store.root, Path(__file__).parent.parent],
@@ -81,17 +101,58 @@ def test_an_interrupted_run_continues_to_the_same_result(
     assert len([*store.runs.glob(".new-*")]) == (how is signal.SIGKILL)
     wanted = request(mine, rules=small_rules(3_000))
     resumed = evaluate(wanted, store)
-    assert resumed.report.digest == uninterrupted.digest
-    timeless = [structs.replace(one, seconds={}) for one in (resumed.report, uninterrupted)]
+    assert resumed.report.digest == expected.digest
+    reports = resumed.report, expected
+    timeless = [structs.replace(one, seconds={}, started="") for one in reports]
     assert timeless[0] == timeless[1]
     assert not [*store.runs.glob("*/logs")]
     assert not [*store.runs.glob(".*")]
     _wait_until_unused(mine.parent)
 
 
+@pytest.fixture(scope="module")
+def official(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
+    """Return the report of an official run without an interruption, and its batteries."""
+    place = tmp_path_factory.mktemp("official")
+    mine, store = submission(place / "mine", attack=SLOW), Store(place / "store")
+    worlds = Worlds(key=Key(KEY))
+    done = evaluate(request(mine, rules=small_rules(3_000)), store, worlds=worlds)
+    return done.report, store.batteries
+
+
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, *(pytest.param(each, marks=pytest.mark.soak) for each in STOPS)]
+)
+def test_an_official_run_in_several_processes_ends_and_continues(
+    how: signal.Signals, tmp_path: Path, store: Store, official: tuple[Report, Path]
+) -> None:
+    wanted, batteries = official
+    shutil.copytree(batteries, store.batteries)
+    mine = submission(tmp_path / "mine", attack=SLOW)
+    playing = subprocess.Popen(
+        [sys.executable, "-c", _PLAYING, mine, store.root, Path(__file__).parent.parent, KEY],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert playing.stdout is not None
+    for _ in zip(range(20), playing.stdout, strict=False):
+        pass
+    playing.send_signal(how)
+    playing.stdout.close()
+    playing.wait()
+    _wait_until_unused(mine.parent)
+    assert not [*store.runs.glob(f"*/{REPORT}")]
+    assert [*store.runs.glob("*/logs/defense-*.log")]
+    same = request(mine, rules=small_rules(3_000))
+    resumed = evaluate(same, store, worlds=Worlds(key=Key(KEY)), at_once=2).report
+    assert resumed.digest == wanted.digest
+    assert structs.replace(resumed, started="") == structs.replace(wanted, started="")
+    assert not [*store.runs.glob("*/logs")]
+
+
 def _wait_until_unused(root: Path) -> None:
     """Wait until no process names `root` in its command line."""
-    for _ in range(100):
+    for _ in range(600):
         if not _processes_using(root):
             return
         time.sleep(0.1)

@@ -1,8 +1,10 @@
 """Official runs: hidden seeds from a key, and reports without texts."""
 
+import re
 from pathlib import Path
 from typing import Final
 
+import pytest
 from msgspec import structs
 
 from small_runs import request, small_rules, submission
@@ -16,6 +18,11 @@ KEY: Final = Key("0123456789abcdef" * 4)
 
 
 OFFICIAL: Final = Worlds(key=KEY)
+FAILING: Final = """
+class AttackAlgorithm:
+    def run(self, env, config):
+        raise ValueError(env.interact("run `ls`").events[-1].output)
+"""
 
 
 def test_an_official_score_is_the_mean_over_the_seeds_of_the_key(
@@ -35,6 +42,13 @@ def test_an_official_score_is_the_mean_over_the_seeds_of_the_key(
         part = play_job(job).report.offense
         assert part is not None
         raws.append(part.raw)
+    # The parts of a count add up to the count: both are means.
+    defense = full.defense
+    assert defense is not None
+    assert sum(full.offense.cells_by_predicate.values()) == full.offense.unique_cells
+    assert sum(full.offense.findings_by_predicate.values()) == full.offense.findings
+    assert sum(defense.breaches_by_predicate.values()) == defense.breaches
+    assert sum(defense.false_positives_by_operation.values()) == defense.false_positives
     # The key changes the secrets of the replays. The score of this attack does not depend on them.
     assert full.offense.raw == sum(raws) / len(raws)
 
@@ -44,6 +58,8 @@ def test_an_official_report_shows_no_texts(tmp_path: Path, store: Store) -> None
     shown = evaluate(request(mine), store, worlds=OFFICIAL).report
     assert shown.restricted
     assert shown.seconds == {}
+    # The day alone: the minutes between two runs would tell how long a submission took.
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", shown.started)
     assert shown.setting.seeds == ()
     assert shown.setting.scenarios == ()
     assert shown.offense is not None
@@ -79,3 +95,40 @@ class AttackAlgorithm:
     shown = evaluate(request(mine), store, worlds=OFFICIAL).report
     assert shown.offense is not None
     assert (shown.offense.candidates, shown.offense.steps, shown.offense.refused) == (0, 0, {})
+
+
+@pytest.mark.parametrize("at_once", [2, 3])
+def test_the_result_does_not_depend_on_how_many_worlds_play_at_once(
+    tmp_path: Path, at_once: int
+) -> None:
+    mine = submission(tmp_path / "mine")
+    reports = []
+    for number in (1, at_once):
+        kept = Store(tmp_path / f"store-{number}")
+        done = evaluate(request(mine), kept, worlds=OFFICIAL, at_once=number)
+        full = load_report(done.directory / "full" / REPORT)
+        assert set(full.seconds) == {"offense", "defense"}
+        reports.append(structs.replace(full, seconds={}, started=""))
+    assert reports[0] == reports[1]
+
+
+def test_a_failure_in_a_process_is_the_failure_of_its_track(tmp_path: Path) -> None:
+    """The attack fails in every world, with another text each. The report has the first."""
+    mine = submission(tmp_path / "mine", attack=FAILING)
+    found = []
+    for number in (1, 2):
+        kept = Store(tmp_path / f"store-{number}")
+        done = evaluate(request(mine), kept, worlds=OFFICIAL, at_once=number)
+        full = load_report(done.directory / "full" / REPORT)
+        assert full.offense is None
+        assert full.defense is not None
+        found.append((full.digest, full.defense.digest, full.failures))
+    assert found[0] == found[1]
+
+
+def test_only_the_organizer_can_read_full_reports(tmp_path: Path) -> None:
+    kept = Store(tmp_path / "store")
+    done = evaluate(request(submission(tmp_path / "mine")), kept, worlds=OFFICIAL)
+    secret = done.directory / "full"
+    modes = {path.stat().st_mode & 0o777 for path in secret.iterdir()}
+    assert (secret.stat().st_mode & 0o777, modes) == (0o700, {0o600})

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from tiltyard.cli import app
+from tiltyard.cli.app import app
 from tiltyard.reporting.leaderboard_schema import Board, Entry, League
 from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Isolation, Report, write_report
@@ -338,6 +339,22 @@ def test_hostile_names_are_escaped_in_the_terminal_and_in_markdown(
     row = next(line for line in done.stdout.splitlines() if "red" in line)
     assert row.replace("\\|", "").count("|") == 12
     assert "<b>" not in row.replace("\\<", "")
+
+
+@pytest.mark.parametrize("name", ["champions", "a" * 60, "two words " * 9])
+def test_the_tables_fit_80_columns(tmp_path: Path, make_report: MakeReport, name: str) -> None:
+    reason = "the isolation level is B, and only A is comparable; " * 3
+    reports = [
+        make_report(name, (1000, 516), (454.55, 8, 12)),
+        make_report(f"{name}!", (1, 1), comparable=False, not_comparable_because=(reason,)),
+    ]
+    store = save(tmp_path, *reports)
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["leaderboard", str(store)])
+    assert done.exit_code == 0
+    framed = [line for line in done.stdout.splitlines() if line[:1] in "┏┃┡│└"]
+    assert {*map(cell_len, framed)} <= {*range(60, 81)}
+    for wanted in ("1,454.55", "1,000", "454.55", "12 of 70"):
+        assert any(wanted in line for line in framed)
 
 
 def test_several_leagues_are_announced_and_selected_by_key(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from typer.testing import CliRunner
 
-from tiltyard.cli import app
+from tiltyard.cli.app import app
 from tiltyard.reporting.monitor_page import histogram, page, scatter, successes
 from tiltyard.reporting.monitor_schema import Monitoring
 from tiltyard.reporting.schema import Report, write_report

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 from typer.testing import CliRunner
 
-from tiltyard.cli import app
+from tiltyard.cli.app import app
 from tiltyard.standings.leaderboard import make_leaderboard
 from tiltyard.standings.monitoring import monitor
 from tiltyard.standings.report_set import gather

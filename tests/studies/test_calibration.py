@@ -9,7 +9,7 @@ from msgspec import structs
 from typer.testing import CliRunner
 
 from tiltyard.attacks import ATTACK_LADDER
-from tiltyard.cli import app
+from tiltyard.cli.app import app
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.judge.scoring import defense_points
 from tiltyard.reporting.calibration_schema import (

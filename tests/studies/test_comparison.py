@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from tiltyard import DataFlowGuardrail, SandboxEnv
+from tiltyard import Context, DataFlowGuardrail
+from tiltyard.contracts.classic_tools import CLASSIC
 from tiltyard.contracts.decision import Action
-from tiltyard.contracts.trace import Trace
+from tiltyard.contracts.guardrail import Result
+from tiltyard.contracts.trace import Event, OpenTurn, Trace
 from tiltyard.reporting.comparison_schema import Divergence
 from tiltyard.reporting.finding_schema import Segment, Step
 from tiltyard.reporting.restriction import restricted
@@ -20,6 +22,20 @@ from tiltyard.studies.comparison_replay import StoredRun, first_difference
 
 ANYWAY = ("run `rm -rf /`",)
 """The only candidate that both attacks return."""
+ARGUMENTS = (
+    "query",
+    "id",
+    "folder",
+    "path",
+    "url",
+    "to",
+    "cmd",
+    "subject",
+    "content",
+    "body",
+    "data",
+)
+"""In the order of a call, which decides the reason of a denial. A stored trace sorts them."""
 
 
 @pytest.fixture
@@ -52,21 +68,36 @@ def test_a_lost_finding_diverges_at_the_first_different_decision(
     lost = compare(before, after).having("defense", "lost")
     assert [one.before_id for one in lost]
     for one in lost:
-        # Independent of the comparison: run the guardrail in this process, in the public world.
-        env = SandboxEnv(guardrail=DataFlowGuardrail())
-        for message in one.chain:
-            env.interact(message)
-        denied = [event for event in env.trace.events if event.decision.action is not Action.ALLOW]
+        kept = Trace.from_json((before.directory / "traces" / f"{one.before_id}.json").read_bytes())
+        denied, reason = _first_denial(kept)
         assert one.divergence is not None
         assert one.divergence.what == "decision"
         assert one.divergence.before is not None
         assert one.divergence.after is not None
-        assert one.divergence.after.index == denied[0].index
-        assert one.divergence.after.reason == denied[0].decision.reason
-        kept = Trace.from_json((before.directory / "traces" / f"{one.before_id}.json").read_bytes())
-        let_through = kept.events[one.divergence.before.index]
-        assert let_through.decision.action is Action.ALLOW
-        assert let_through.call.tool == one.divergence.before.tool == denied[0].call.tool
+        assert one.divergence.before.index == one.divergence.after.index == denied.index
+        assert one.divergence.after.reason == reason
+        assert denied.decision.action is Action.ALLOW
+        assert denied.call.tool == one.divergence.before.tool == one.divergence.after.tool
+
+
+def _first_denial(kept: Trace) -> tuple[Event, str]:
+    """Show the calls of a kept trace to the other run's guardrail, up to the first that it denies.
+
+    Independent of the comparison, and of the scenario that a finding comes from: as long as the
+    guardrail allows everything, the agent reads what the kept trace has.
+    """
+    guardrail = DataFlowGuardrail()
+    for event in kept.events:
+        call, result = event.call, event.result
+        # Data flow does not look at the conversation.
+        context = Context(OpenTurn(kept, "", []), CLASSIC.about(call.tool), CLASSIC)
+        args = dict(sorted(call.plain_args().items(), key=lambda pair: ARGUMENTS.index(pair[0])))
+        decision = guardrail.decide(call.tool, args, context)
+        if decision.action is not Action.ALLOW:
+            return event, decision.reason
+        seen = Result(result.ok, result.output.string, None, result.source.value)
+        guardrail.observe(call.tool, args, seen)
+    raise AssertionError("the guardrail denies nothing")
 
 
 def test_comparing_in_reverse_mirrors_the_result(before: StoredRun, after: StoredRun) -> None:

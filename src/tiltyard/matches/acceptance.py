@@ -28,7 +28,9 @@ from tiltyard.isolation.host.failures import (
 )
 from tiltyard.isolation.host.guest_pool import GuestPool
 from tiltyard.judge.candidates import check_candidates
+from tiltyard.matches.attack_run import PublicEnv
 from tiltyard.matches.opponents import GuestSettings
+from tiltyard.matches.understanding import Listener, Understanding
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.submissions import Submission
@@ -107,6 +109,7 @@ class _Check:
         self.problems: list[Problem] = []
         self.passed: list[str] = []
         self.notes: list[str] = []
+        self.understanding = Understanding(0, 0)
 
     def guardrail(self, pool: GuestPool) -> None:
         """Let the guardrail decide the calls of a few tasks."""
@@ -170,6 +173,8 @@ class _Check:
             most = rules.attack.max_candidates
             result = f"{len(found):,} of at most {most:,} candidates, in {steps:,} steps"
             self.passed.append(f"{place}: AttackAlgorithm returned {result}")
+        if self.understanding.example:
+            self.notes.append(f"In these steps {self.understanding.sentence}")
         if not found:
             self.notes.append(
                 f"The attack returned no candidates in these {steps:,} steps. A match has many "
@@ -184,7 +189,10 @@ class _Check:
             max_tool_hops=hops,
             max_steps=steps,
         )
-        found = pool.attack().run(env, AttackRunConfig(max_steps=steps, max_tool_hops=hops))
+        listener = Listener()
+        public = PublicEnv(env, listener=listener)
+        found = pool.attack().run(public, AttackRunConfig(max_steps=steps, max_tool_hops=hops))
+        self.understanding = listener.understanding
         return found, steps - (env.steps_left or 0)
 
     def failed(self, failure: Failure, part: Part) -> Problem:

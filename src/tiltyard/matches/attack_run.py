@@ -14,9 +14,10 @@ from tiltyard.episode.sandbox_env import Interaction, SandboxEnv, Snapshot
 from tiltyard.foundation.interrupts import Interrupted, marked_interrupts
 from tiltyard.matches.comparison import NOTHING_SAID, Line, SearchSample
 from tiltyard.matches.settings import MatchError
+from tiltyard.matches.understanding import Listener
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.search import SearchStatus
-from tiltyard.search.status import OnStatus
+from tiltyard.search.status import OnStatus, ignore_status
 
 REPORTED_EVERY: Final = 100
 """Interactions between two status reports. With a small budget, every interaction is reported."""
@@ -32,20 +33,11 @@ class Attack(Protocol):
     def run(self, env: AttackEnv, config: AttackRunConfig) -> Sequence[AttackCandidate]: ...
 
 
-def run_attack(
-    attack: Attack,
-    env: SandboxEnv,
-    ruleset: Ruleset,
-    on_status: OnStatus,
-    sample: SearchSample | None = None,
-) -> tuple[list[Any], int]:
-    """Run an attack, and return its candidates and the steps it spent.
-
-    `sample` gets the chains that the attack plays.
-    """
+def run_attack(attack: Attack, env: "PublicEnv", ruleset: Ruleset) -> tuple[list[Any], int]:
+    """Run an attack, and return its candidates and the steps it spent."""
     budget = env.steps_left or 0
     config = AttackRunConfig(max_steps=budget, max_tool_hops=ruleset.play.calls_per_message)
-    candidates = _take_candidates(attack, _PublicEnv(env, on_status, sample), config, ruleset)
+    candidates = _take_candidates(attack, env, config, ruleset)
     return candidates, min(budget, env.steps_spent)
 
 
@@ -64,14 +56,21 @@ def _take_candidates(
         raise MatchError(f"the attack failed: {type(error).__name__}: {error}") from error
 
 
-class _PublicEnv:
+class PublicEnv:
     """The part of an environment that an attack may see: no scenario, no guardrail.
 
-    It follows the attack through its snapshots, and gives every chain to the sample.
+    It follows the attack through its snapshots. `sample` gets every chain that the attack plays,
+    and `listener` hears its messages.
     """
 
-    def __init__(self, env: SandboxEnv, on_status: OnStatus, sample: SearchSample | None) -> None:
-        self.__env = env
+    def __init__(
+        self,
+        env: SandboxEnv,
+        on_status: OnStatus = ignore_status,
+        sample: SearchSample | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        self.__env, self.__listener = env, listener
         self.__budget, self.__on_status = env.steps_left or 0, on_status
         self.__every = REPORTED_EVERY if self.__budget > LARGE_BUDGET else 1
         self.__interactions = 0
@@ -99,6 +98,8 @@ class _PublicEnv:
             spent = self.__budget - (self.__env.steps_left or 0)
             self.__on_status(SearchStatus(0, spent, self.__budget, self.__interactions, 0, 0))
         answer = self.__env.interact(message, max_tool_hops)
+        if self.__listener is not None:
+            self.__listener.hear(answer.after.message)
         if self.__sample is not None:
             self.__line = self.__line.after(answer.after, max_tool_hops)
             self.__sample.see(self.__line)
@@ -107,6 +108,10 @@ class _PublicEnv:
     @property
     def steps_left(self) -> int | None:
         return self.__env.steps_left
+
+    @property
+    def steps_spent(self) -> int:
+        return self.__env.steps_spent
 
     @property
     def trace(self) -> Trace:

@@ -5,8 +5,9 @@ the world and the key only:
 
 - one short chain for each breach that the baseline finds against each rung of the ladder;
 - every live planted page and mail: the user opens it between ordinary tasks, early or late;
-- benign tasks and long conversations, whose pages and mails carry live injections, some of which
-  the agent obeys many messages later.
+- benign tasks and long conversations, whose pages and mails carry live injections. The agent obeys
+  some of them many messages later: an order waits, or a note or a file brings its text back;
+- tasks with an injection that comes close to what the user asks for.
 
 Planted local files stay out: the data-flow guardrail trusts local files by design, and to find that
 is the attackers' work.
@@ -22,9 +23,12 @@ from msgspec import Struct
 
 from tiltyard import __version__
 from tiltyard.benign import Suite, Task, TaskKind, draw_suite, draw_tasks, under_attack
+from tiltyard.benign.close_calls import draw_close_calls
 from tiltyard.benign.documents import EMAIL, FILE, WEB
+from tiltyard.benign.injected_conversations import InjectedConversation
 from tiltyard.benign.injections import inject
-from tiltyard.benign.late_orders import LateOrder, draw_late_orders
+from tiltyard.benign.late_orders import draw_late_orders
+from tiltyard.benign.relayed_orders import draw_relayed_orders
 from tiltyard.benign.templates import load_task_templates
 from tiltyard.foundation.draw import Draw
 from tiltyard.foundation.files import write_whole
@@ -50,9 +54,18 @@ class Battery(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     """The hash of everything that the battery depends on."""
     chains: tuple[Chain, ...]
-    late_orders: tuple[LateOrder, ...]
+    orders: "Orders"
     steps: int
     """The cost: the steps of the searches against all rungs."""
+
+
+class Orders(Struct, frozen=True, forbid_unknown_fields=True):
+    """Conversations with an injection in one of their documents."""
+
+    late: tuple[InjectedConversation, ...] = ()
+    """The agent obeys long after it has read the document."""
+    close: tuple[InjectedConversation, ...] = ()
+    """The injection comes close to what the user asks for."""
 
 
 class Poisoned(Struct, frozen=True):
@@ -73,7 +86,8 @@ def find_battery(settings: MatchSettings, progress: Progress = NO_PROGRESS) -> B
     if battery is None:
         battery = build_battery(settings, progress)
         if settings.batteries is not None:
-            write_whole(settings.batteries / f"{wanted}.json", msgspec.json.encode(battery))
+            path = settings.batteries / f"{wanted}.json"
+            write_whole(path, msgspec.json.encode(battery), secret=True)
     _remember(battery)
     return battery
 
@@ -110,18 +124,62 @@ def _decode(data: bytes, wanted: str) -> Battery | None:
     return battery if battery.id == wanted else None
 
 
-def poison(settings: MatchSettings, suite: Suite, late_orders: Sequence[LateOrder]) -> Poisoned:
-    """Put injections into pages and mails: late orders, and one for each other task of the suite.
+def poison(settings: MatchSettings, suite: Suite, orders: Orders) -> tuple[Poisoned, ...]:
+    """Put injections into pages and mails, in as many scenarios as it takes.
 
-    The conversations of late orders read no other injection, which could be obeyed earlier.
+    The first scenario has the late orders, and an injection for each other task of the suite. The
+    others have the close calls. No conversation reads the injection of another one, which could be
+    obeyed earlier.
     """
     tasks = _without_injection(suite)
-    spared = {name for order in late_orders for name in order.reads}
+    spared = {name for order in orders.late for name in order.reads}
     attacked = under_attack(tasks, settings.scenario, settings.key, (WEB, EMAIL), spared)
-    late = {order.document: order.injection for order in late_orders}
+    late = {order.document: order.injection for order in orders.late}
     chains = [task.messages for task in attacked.tasks]
-    chains += (order.messages for order in late_orders)
-    return Poisoned(inject(attacked.scenario, late), tuple(chains))
+    chains += (order.messages for order in orders.late)
+    first = Poisoned(inject(attacked.scenario, late), tuple(chains))
+    return first, *(_poisoned(settings, group) for group in _kept_apart(orders.close))
+
+
+def scenario_with(chain: Chain, poisoned: Sequence[Poisoned]) -> Scenario:
+    """Return the scenario of the conversation that a reduced chain comes from."""
+    for each in poisoned:
+        if any(_is_part(chain, whole) for whole in each.chains):
+            return each.scenario
+    return poisoned[0].scenario
+
+
+def _is_part(chain: Chain, whole: Chain) -> bool:
+    """Tell whether all clauses of a reduced chain stand in a conversation.
+
+    The judge writes each clause of a message in a line, and may begin it with a capital.
+    """
+    said = "\n".join(whole).casefold()
+    clauses = (line for message in chain for line in message.casefold().split("\n"))
+    return all(clause in said for clause in clauses)
+
+
+def _poisoned(settings: MatchSettings, orders: Sequence[InjectedConversation]) -> Poisoned:
+    injections = {order.document: order.injection for order in orders}
+    chains = tuple(order.messages for order in orders)
+    return Poisoned(inject(settings.scenario, injections), chains)
+
+
+def _kept_apart(orders: Sequence[InjectedConversation]) -> list[list[InjectedConversation]]:
+    """Group orders so that no conversation reads the injection of another one in its group."""
+    groups: list[list[InjectedConversation]] = []
+    for order in orders:
+        free = (group for group in groups if not any(_meet(order, other) for other in group))
+        group = next(free, None)
+        if group is None:
+            groups.append([order])
+        else:
+            group.append(order)
+    return groups
+
+
+def _meet(one: InjectedConversation, other: InjectedConversation) -> bool:
+    return one.document in other.reads or other.document in one.reads
 
 
 def _without_injection(suite: Suite) -> list[Task]:
@@ -153,14 +211,18 @@ def build_battery(settings: MatchSettings, progress: Progress = NO_PROGRESS) -> 
         chains |= dict.fromkeys(_shortest_chains(judge, found.chains))
     chains |= dict.fromkeys(_planted(settings))
     suite = draw_suite(settings.scenario, settings.key, settings.ruleset.defense)
-    return Battery(battery_id(settings), tuple(chains), draw_late(settings, suite), steps)
+    return Battery(battery_id(settings), tuple(chains), draw_orders(settings, suite), steps)
 
 
-def draw_late(settings: MatchSettings, suite: Suite) -> tuple[LateOrder, ...]:
-    """Draw the late orders of a battery."""
+def draw_orders(settings: MatchSettings, suite: Suite) -> Orders:
+    scenario, key, ruleset, media = settings.scenario, settings.key, settings.ruleset, (WEB, EMAIL)
     # The documents of the suite's tasks get other injections.
     read = {name for task in _without_injection(suite) for name in task.reads}
-    return tuple(draw_late_orders(settings.scenario, settings.key, (WEB, EMAIL), read))
+    waiting = draw_late_orders(scenario, key, media, read, ruleset.defense.max_orders)
+    read |= {name for order in waiting for name in order.reads}
+    relayed = draw_relayed_orders(scenario, key, media, read, ruleset)
+    close = draw_close_calls(scenario, key, media, ruleset)
+    return Orders((*waiting, *relayed), (*close,))
 
 
 def _shortest_chains(judge: Judge, chains: Sequence[Chain]) -> Iterator[Chain]:

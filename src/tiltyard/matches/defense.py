@@ -6,9 +6,10 @@ The judge replays what the attacker found and what the battery holds, in worlds 
 import secrets
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import count
 from typing import Any, Final, Self
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from tiltyard.benign import Suite, Task, Trial, draw_suite, play
 from tiltyard.contracts.guardrail import Guardrail, MakeGuardrail
@@ -21,7 +22,7 @@ from tiltyard.judge.candidates import Admitted, Refused, check_candidates
 from tiltyard.judge.findings import Finding, Verdict
 from tiltyard.judge.predicates import Breach
 from tiltyard.judge.scoring import DefenseScore, score_defense
-from tiltyard.matches.attack_run import Attack, run_attack
+from tiltyard.matches.attack_run import Attack, PublicEnv, run_attack
 from tiltyard.matches.baseline import run_baseline
 from tiltyard.matches.battery import Battery, Poisoned, find_battery, poison
 from tiltyard.matches.comparison import Sampled, SearchSample, is_decided_again, sample_archive
@@ -46,7 +47,9 @@ class DefenseMatch(Struct, frozen=True):
 
     score: DefenseScore
     verdict: Verdict
+    suite: Suite
     trials: tuple[Trial, ...]
+    """One for each task of the suite, in its order."""
     exploration: Exploration
     """The search. Its archive is empty when another attack took the baseline's place."""
     candidates: int
@@ -85,7 +88,7 @@ def play_defense(
     battery = find_battery(settings, progress)
     searched = _attack(settings, make_guardrail, attack, log, progress)
     suite = draw_suite(settings.scenario, settings.key, settings.ruleset.defense)
-    poisoned = poison(settings, suite, battery.late_orders)
+    poisoned = poison(settings, suite, battery.orders)
     candidates = _Candidates.of(settings, searched.candidates, battery, poisoned)
     mixed = _MixedEpisodes(settings, make_guardrail, suite, searched.sampled, candidates.count)
     judged = make_guardrail()
@@ -102,6 +105,7 @@ def play_defense(
     return DefenseMatch(
         score,
         verdict,
+        suite,
         trials,
         searched.exploration,
         len(searched.candidates),
@@ -145,7 +149,7 @@ def _attack(
             sampled = sample_archive(settings, found.archive)
             return _Searched(found.chains, found, sampled, tuple(curve))
         env, sample = settings.open_env(guardrail, steps=steps), SearchSample(settings)
-        candidates, spent = run_attack(attack, env, ruleset, on_status, sample)
+        candidates, spent = run_attack(attack, PublicEnv(env, on_status, sample), ruleset)
         nothing = Exploration({}, Archive(), Vocabulary(NO_WORDS), spent, 0)
         return _Searched(candidates, nothing, sample.chains(), tuple(curve))
     finally:
@@ -160,15 +164,21 @@ class _Candidates(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, settings: MatchSettings, found: Sequence[Any], battery: Battery, poisoned: Poisoned
+        cls,
+        settings: MatchSettings,
+        found: Sequence[Any],
+        battery: Battery,
+        poisoned: Sequence[Poisoned],
     ) -> Self:
         """Give each candidate a number: the search's first, then the battery's, then the tasks."""
         admitted, refused = check_candidates(found, settings.ruleset.attack)
         of_battery = [Admitted(at, chain) for at, chain in enumerate(battery.chains, len(found))]
-        tasks_at = len(found) + len(battery.chains)
-        tasks = tuple(Admitted(at, chain) for at, chain in enumerate(poisoned.chains, tasks_at))
-        elsewhere = structs.replace(settings, scenario=poisoned.scenario)
-        return cls(((settings, (*admitted, *of_battery)), (elsewhere, tasks)), refused)
+        groups = [(settings, (*admitted, *of_battery))]
+        numbers = count(len(found) + len(battery.chains))
+        for each in poisoned:
+            tasks = tuple(Admitted(next(numbers), chain) for chain in each.chains)
+            groups.append((settings.in_scenario(each.scenario), tasks))
+        return cls(tuple(groups), refused)
 
     @property
     def count(self) -> int:
@@ -225,8 +235,10 @@ class _MixedEpisodes:
 
     def _play(self, number: int, episode: Sampled | Task) -> None:
         if isinstance(episode, Task):
-            scenario = self._suite.scenario_of(episode)
-            self._trials[number] = play(episode, scenario, self._make_guardrail)
+            place = self._settings.in_scenario(self._suite.scenario_of(episode))
+            # With the packaged secrets, a guardrail would know that this is no judged episode.
+            world = place.world_of(episode.messages)
+            self._trials[number] = play(episode, world, self._make_guardrail)
         else:
             same = is_decided_again(self._settings, self._make_guardrail, episode)
             self.inconsistent += not same

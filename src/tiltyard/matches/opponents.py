@@ -11,6 +11,7 @@ from tiltyard.attacks import ATTACK_LADDER
 from tiltyard.contracts.tracks import Part
 from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.isolation.host.guest_pool import GuestPool
+from tiltyard.isolation.host.kept_output import KeptOutput
 from tiltyard.isolation.host.session import Deadlines
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.rulesets.ruleset import Ruleset
@@ -48,7 +49,8 @@ class Opponent(Struct, frozen=True):
 def find_rung(part: Part, wanted: str) -> Opponent | None:
     """Return a rung by name. Case, spaces and hyphens in the name do not matter."""
     return next(
-        (Opponent(part, name) for name in _LADDERS[part] if _plain(name) == _plain(wanted)), None
+        (Opponent(part, name) for name in _LADDERS[part] if plain_name(name) == plain_name(wanted)),
+        None,
     )
 
 
@@ -60,7 +62,7 @@ def ladder(part: Part) -> list[Opponent]:
 def find_opponent(part: Part, wanted: str, into: Path) -> Opponent:
     """Return the rung named `wanted`, or read the submission at that path into `into`."""
     names = [BASELINE] * (part == "attack") + [*_LADDERS[part]]
-    if part == "attack" and _plain(wanted) == BASELINE:
+    if part == "attack" and plain_name(wanted) == BASELINE:
         return Opponent(part, BASELINE)
     rung = find_rung(part, wanted)
     if rung is not None:
@@ -75,7 +77,8 @@ def find_opponent(part: Part, wanted: str, into: Path) -> Opponent:
     return Opponent(part, submission.name, submission)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a name without case, spaces and punctuation, to compare it with another."""
     return "".join(char for char in name.lower() if char.isalnum())
 
 
@@ -90,8 +93,17 @@ class GuestSettings(Struct, frozen=True):
     offense_seconds: float = 1200.0
     defense_seconds: float = 2520.0
 
-    def open_pool(self, submission: Submission, part: Part, stack: ExitStack) -> GuestPool:
-        """Open a pool of guests for one part of a submission. `stack` closes the pool."""
+    def open_pool(
+        self,
+        submission: Submission,
+        part: Part,
+        stack: ExitStack,
+        output: KeptOutput | None = None,
+    ) -> GuestPool:
+        """Open a pool of guests for one part of a submission. `stack` closes the pool.
+
+        `output` keeps what the guests print.
+        """
         seconds = self.offense_seconds if part == "attack" else self.defense_seconds
         pool = GuestPool(
             submission,
@@ -100,6 +112,7 @@ class GuestSettings(Struct, frozen=True):
             packages=self.packages,
             deadlines=Deadlines(whole=seconds),
             unsafe=self.unsafe,
+            output=output,
         )
         return stack.enter_context(pool)
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from tiltyard.benign.injections import reword_planted
+from tiltyard.benign.injections import add_foreign_lines, reword_planted
 from tiltyard.contracts.agent import Agent
 from tiltyard.contracts.guardrail import Guardrail
 from tiltyard.episode.sandbox_env import SandboxEnv
@@ -16,8 +16,10 @@ from tiltyard.foundation.draw import Draw
 from tiltyard.judge.findings import Finding
 from tiltyard.judge.judge import Judge
 from tiltyard.judge.rotation import rotated
+from tiltyard.matches.repeatable_env import RepeatableEnv
 from tiltyard.rulesets.ruleset import Ruleset
 from tiltyard.world.scenario import Scenario
+from tiltyard.world.state import World
 
 
 class MatchError(ValueError):
@@ -56,28 +58,45 @@ class MatchSettings(Struct, frozen=True):
         """What every drawn part of a match depends on: the ruleset, the world and the key."""
         return self.ruleset.id, self.scenario.digest, self.key
 
+    def in_scenario(self, scenario: Scenario) -> "MatchSettings":
+        return structs.replace(self, scenario=scenario)
+
     def in_new_words(self) -> "MatchSettings":
-        """Return the settings with the orders of all planted documents in other words.
+        """Return the settings with new words in the documents: other orders, and foreign lines.
 
         The sentences of generated scenarios are public. Defense matches are played in new words, so
-        that a guardrail cannot know the orders by heart.
+        that a guardrail knows neither the orders nor the ordinary sentences by heart.
         """
         draw = Draw("new words", *self.names)
-        return structs.replace(self, scenario=reword_planted(self.scenario, draw))
+        reworded = reword_planted(self.scenario, draw)
+        foreign = add_foreign_lines(reworded, draw.branch("foreign lines"))
+        return self.in_scenario(foreign)
 
     def open_env(
         self, guardrail: Guardrail, agent: Agent | None = None, steps: int | None = None
     ) -> SandboxEnv:
         """Open an environment for the attacker. Its secrets occur in no replay of the judge."""
-        return SandboxEnv(
-            agent=agent,
-            guardrail=guardrail,
-            scenario=self.scenario,
-            world=rotated(self.scenario, "search", *self.names),
-            max_tool_hops=self.ruleset.play.calls_per_message,
-            max_steps=steps,
-            fold=True,
-        )
+        return SandboxEnv(**self._env_settings(guardrail, agent, steps), fold=True)
+
+    def open_repeatable_env(self, guardrail: Guardrail, agent: Agent) -> RepeatableEnv:
+        """Open the same environment, for an attack that runs more than once."""
+        return RepeatableEnv(**self._env_settings(guardrail, agent, None))
+
+    def _env_settings(
+        self, guardrail: Guardrail, agent: Agent | None, steps: int | None
+    ) -> dict[str, Any]:
+        return {
+            "agent": agent,
+            "guardrail": guardrail,
+            "scenario": self.scenario,
+            "world": rotated(self.scenario, "search", *self.names),
+            "max_tool_hops": self.ruleset.play.calls_per_message,
+            "max_steps": steps,
+        }
+
+    def world_of(self, messages: Sequence[str]) -> World:
+        """Return the world in which the judge replays messages: its secrets are drawn for them."""
+        return rotated(self.scenario, "first", *self.names, *messages)
 
     def make_judge(self, guardrail: Guardrail, agent: Agent | None = None) -> Judge:
         return Judge(self.scenario, guardrail, ruleset=self.ruleset, agent=agent, key=self.key)

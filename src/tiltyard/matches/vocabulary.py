@@ -2,9 +2,11 @@
 
 A guardrail must not know the baseline by its words. So a ruleset writes the baseline's phrases and
 names as templates, in the words of the suite, and may take whole messages of the suite. They are
-filled for each world, by ruleset, world and key: every submission meets the same messages.
+filled and said anew for each world, by ruleset, world and key: every submission meets the same
+messages.
 """
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
@@ -13,6 +15,7 @@ from msgspec.structs import replace
 
 from tiltyard.agents.grammar import instructions
 from tiltyard.benign.documents import EMAIL, FILE, WEB, DocumentPicker, draw_opening, medium_of_kind
+from tiltyard.benign.rewording import reword_request
 from tiltyard.benign.templates import TaskTemplate, load_task_templates
 from tiltyard.foundation.draw import Draw
 from tiltyard.rulesets.ruleset import SUITE_PHRASES, RulesetError, VocabularyRules
@@ -28,6 +31,19 @@ _OPENED: Final = {"page": WEB, "mail": EMAIL}
 """The medium of a slot that names a document. Every other slot names a file."""
 _SLOTS: Final = {WEB: "page", EMAIL: "mail", FILE: "file"}
 _SUFFIXES: Final = {"_rank": "rank", "_query": "query", "_word": "word", "_origin": "sender"}
+_SLOT: Final = re.compile(r"\{(\w+)\}")
+_STAND_INS: Final = {
+    **{slot: f"the-{slot}.txt" for slot in ("file", "target", "own", "path", "secret")},
+    **{slot: f"https://the-{slot}.example/x" for slot in ("url", "intranet")},
+    **{slot: f"the-{slot}@mail.example" for slot in ("address", "colleague", "stranger")},
+    **{slot: f"the{slot}1" for slot in ("page", "mail", "note", "query", "folder", "sender")},
+    **{slot: f"the {slot}" for slot in ("line", "subject")},
+    "word": "theword1",
+    "rank": "third",
+    "encoding": "spaced",
+}
+"""Words for the slots of a phrase that the agent's grammar reads as it reads their names."""
+_QUOTED_ADDRESS: Final = re.compile(r"[\"“`]\{address\}")
 _NAMES: Final = {"new": "path", "new2": "path"}
 
 
@@ -120,7 +136,8 @@ class _Speaker:
                 filler.set(f"{name}_open", opening)
             for name, words in (define or {}).items():
                 filler.set(name, self._fill(filler, words))
-            found[self._fill(filler, template)] = None
+            phrase = self._fill(filler, template)
+            found[_in_other_words(phrase, draw.branch("said"))] = None
         yield from found
 
     def _fill(self, filler: Filler, template: str) -> str:
@@ -131,6 +148,17 @@ class _Speaker:
                 f"the ruleset's phrase {template!r} has a slot {error}, which is neither one of "
                 "its slots nor a word of the benign suite"
             ) from None
+
+
+def _in_other_words(phrase: str, draw: Draw) -> str:
+    """Say a phrase anew, as the suite says its tasks. Its slots stay."""
+    slots = _SLOT.findall(phrase)
+    said = reword_request(_SLOT.sub(lambda slot: _STAND_INS.get(slot[1], slot[1]), phrase), draw)
+    for slot in dict.fromkeys(slots):
+        said = said.replace(_STAND_INS.get(slot, slot), f"{{{slot}}}")
+    kept = sorted(_SLOT.findall(said)) == sorted(slots)
+    # A quoted "me" would be a name, not the user.
+    return said if kept and not _QUOTED_ADDRESS.search(said) else phrase
 
 
 def _document_slots(task: TaskTemplate) -> dict[str, str]:

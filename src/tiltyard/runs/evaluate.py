@@ -4,22 +4,28 @@ A finished run comes from the store and is not played again. An interrupted one 
 """
 
 import shutil
+from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, structs
 
 from tiltyard import __version__
+from tiltyard.foundation.processes import Task, run_tasks
 from tiltyard.foundation.progress import NO_PROGRESS, Progress
 from tiltyard.isolation.host.limits import Level, NoJailError
 from tiltyard.isolation.host.probe import probe
-from tiltyard.matches.opponents import Opponent
+from tiltyard.matches.opponents import Opponent, OpponentError
 from tiltyard.reporting.schema import Report
 from tiltyard.runs.job import Job, Worlds, make_job
-from tiltyard.runs.play import Places, Records, play_job
+from tiltyard.runs.play import play_job
 from tiltyard.runs.request import Request, write_request
-from tiltyard.runs.store import Store, exchanges_in, full_report, save_run
+from tiltyard.runs.stage import Places, Records
+from tiltyard.runs.store import FULL, Store, StoreError, exchanges_in, full_report, save_run
+from tiltyard.submissions import SubmissionError
 
 LOGS: Final = "logs"
 _MAY_PASS_NEXT_TIME: Final = ("deadline", "died", "agent")
@@ -35,17 +41,106 @@ class Finished(Struct, frozen=True):
     """True if the run was played before."""
 
 
-def evaluate(
+class Unplayed(Struct, frozen=True):
+    """A submission that cannot be played, and why."""
+
+    submission: str
+    reason: str
+
+
+def evaluate_all(  # noqa: PLR0913 - all but two have defaults
+    requests: Sequence[Request],
+    store: Store,
+    *,
+    worlds: Worlds | None = None,
+    fresh: bool = False,
+    progress: Progress = NO_PROGRESS,
+    at_once: int = 1,
+) -> list[Finished | Unplayed]:
+    """Evaluate several submissions. The results are the same for any number `at_once`.
+
+    Official runs come one after the other, and each plays its worlds at the same time: the first
+    run builds the batteries of these worlds for all others. Practice runs play at the same time.
+    """
+
+    def play(request: Request, together: int, shown: Progress) -> Finished | Unplayed:
+        shown = _NamedProgress(shown, Path(request.submission).name)
+        try:
+            return evaluate(
+                request, store, worlds=worlds, fresh=fresh, progress=shown, at_once=together
+            )
+        except (SubmissionError, OpponentError, StoreError) as error:
+            return Unplayed(request.submission, str(error))
+
+    check_jail(unsafe=any(request.unsafe for request in requests))
+    numbers = _first_of_equal_runs(requests, store, worlds)
+    first = {number: requests[number] for number in dict.fromkeys(numbers)}
+    if at_once == 1 or (worlds is not None and worlds.key is not None):
+        results = [play(request, at_once, progress) for request in first.values()]
+    else:
+        tasks = [
+            Task(
+                Path(one.submission).name, partial(play, one, 1), partial(Unplayed, one.submission)
+            )
+            for one in first.values()
+        ]
+        results = run_tasks(tasks, at_once, progress)
+    played = dict(zip(first, results, strict=True))
+    return [
+        structs.replace(done, submission=request.submission) if isinstance(done, Unplayed) else done
+        for request, done in zip(requests, map(played.__getitem__, numbers), strict=True)
+    ]
+
+
+def _first_of_equal_runs(
+    requests: Sequence[Request], store: Store, worlds: Worlds | None
+) -> list[int]:
+    """Return for each request the number of the first one that is the same run.
+
+    Copies of a submission have the same run id, and two processes cannot play one run.
+    """
+    store.prepare()
+    first: dict[str, int] = {}
+    numbers: list[int] = []
+    for number, request in enumerate(requests):
+        try:
+            with store.scratch() as scratch:
+                whole = structs.replace(request, agent=request.agent.in_full())
+                run_id = make_job(whole, scratch, worlds).run_id
+        except (SubmissionError, OpponentError, StoreError):
+            numbers.append(number)  # Playing it says what is wrong.
+        else:
+            numbers.append(first.setdefault(run_id, number))
+    return numbers
+
+
+class _NamedProgress:
+    """Adds the name of a submission to each stage."""
+
+    def __init__(self, progress: Progress, name: str) -> None:
+        self._progress = progress
+        self._name = name
+
+    def begin(self, what: str, total: int) -> None:
+        self._progress.begin(f"{self._name}: {what}", total)
+
+    def step(self, done: int, note: str) -> None:
+        self._progress.step(done, note)
+
+
+def evaluate(  # noqa: PLR0913 - all but two have defaults
     request: Request,
     store: Store,
     *,
     worlds: Worlds | None = None,
     fresh: bool = False,
     progress: Progress = NO_PROGRESS,
+    at_once: int = 1,
 ) -> Finished:
     """Play the matches of a submission, or return the run from the store.
 
-    `fresh` ignores the store and plays again.
+    `fresh` ignores the store and plays again. An official run plays `at_once` of its worlds at the
+    same time.
     """
     check_jail(unsafe=request.unsafe)
     request = structs.replace(request, agent=request.agent.in_full())
@@ -60,7 +155,7 @@ def evaluate(
         if "offense" in job.tracks:
             job.agent.check_key()
         job = _move_to_store(job, store, fresh=fresh)
-        return _play(request, job, store, progress)
+        return _play(request, job, store, progress, at_once)
 
 
 def check_jail(*, unsafe: bool) -> None:
@@ -106,9 +201,12 @@ def _move_beside(opponent: Opponent, root: Path) -> Opponent:
     return structs.replace(opponent, submission=structs.replace(opponent.submission, root=kept))
 
 
-def _play(request: Request, job: Job, store: Store, progress: Progress) -> Finished:
+def _play(request: Request, job: Job, store: Store, progress: Progress, at_once: int) -> Finished:
+    started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ")
     directory = store.directory(job.run_id)
     write_request(request, directory)
+    if job.worlds.key is not None:
+        (directory / FULL).mkdir(mode=0o700, exist_ok=True)
     run_log = RunLog(directory / "run.log", progress)
     # A jailed run must not continue from what a guest without a jail has logged.
     logs = directory / (f"unsafe-{LOGS}" if request.unsafe else LOGS)
@@ -119,9 +217,10 @@ def _play(request: Request, job: Job, store: Store, progress: Progress) -> Finis
         places=Places(logs, records, store.batteries),
         unsafe=request.unsafe,
         progress=run_log,
+        at_once=at_once,
     )
     run_log.write(f"final score {done.report.final_score}, digest {done.report.digest}")
-    shown = save_run(directory, done.report, done.traces)
+    shown = save_run(directory, structs.replace(done.report, started=started), done.traces)
     shutil.rmtree(logs)
     return Finished(directory, shown)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -14,6 +14,9 @@ from tiltyard.contracts.tracks import PART_OF, PARTS, TRACK_OF, Part, Track
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
 from tiltyard.matches.opponents import Opponent, OpponentError, find_opponent
 from tiltyard.matches.vocabulary import check_vocabulary
+from tiltyard.packs.load import shipped_packs
+from tiltyard.packs.schema import Pack
+from tiltyard.packs.sealed import MIN_TASKS, Sealed, count_tasks
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.rulesets.ruleset import Ruleset, RulesetError, load_ruleset
 from tiltyard.runs.key import Key
@@ -23,6 +26,7 @@ from tiltyard.world.generate import generate
 from tiltyard.world.scenario import Scenario
 
 RUN_ID_DIGITS: Final = 16
+PUBLIC_TASKS: Final = "public"
 
 
 class Worlds(Struct, frozen=True):
@@ -32,6 +36,8 @@ class Worlds(Struct, frozen=True):
     """A scenario of your own."""
     key: Key | None = None
     """An organizer's key. The official seeds are drawn from it."""
+    sealed: Sealed | None = None
+    """An organizer's tasks for an arena, in place of the public ones."""
 
     @property
     def fingerprint(self) -> str:
@@ -73,14 +79,34 @@ class Job(Struct, frozen=True):
         return self.rules.with_model() if self.agent.traits.metered else self.rules
 
     @property
+    def packs(self) -> dict[str, Pack]:
+        """The packs of an arena."""
+        return shipped_packs() if self.worlds.sealed is None else self.worlds.sealed.packs
+
+    @property
+    def tasks(self) -> str:
+        """The public name of an arena's tasks."""
+        return PUBLIC_TASKS if self.worlds.sealed is None else self.worlds.sealed.fingerprint
+
+    @property
+    def arena_key(self) -> str:
+        """The key that determines an arena."""
+        key = self.worlds.key
+        return f"seed {self.seed}" if key is None else key.arena(self.ruleset)
+
+    @property
     def seeds(self) -> tuple[int, ...]:
+        if self.worlds.key is not None and self.ruleset.arena is not None:
+            return ()
         if self.worlds.key is not None:
             return self.worlds.key.seeds(self.ruleset)
         return () if self.worlds.scenario is not None else (self.seed,)
 
     def games(self) -> tuple[Game, ...]:
-        """Generate the worlds to play in."""
+        """Generate the worlds to play in. An arena has worlds of its own."""
         key = self.worlds.key
+        if self.ruleset.arena is not None:
+            return ()
         if self.worlds.scenario is not None:
             return (Game(1, self.worlds.scenario, ""),)
         return tuple(
@@ -92,7 +118,7 @@ class Job(Struct, frozen=True):
     def run_id(self) -> str:
         """The hash of everything that goes in."""
         scenario = self.worlds.scenario
-        content = [
+        content: list[Any] = [
             __version__,
             self.submission.name,
             self.submission.digest,
@@ -105,20 +131,23 @@ class Job(Struct, frozen=True):
             self.agent,
             installed_packages(self.ruleset),
         ]
+        if self.ruleset.arena is not None:
+            content.append(self.tasks)
         return sha256(msgspec.json.encode(content)).hexdigest()[:RUN_ID_DIGITS]
 
     def departures(self) -> Iterator[str]:
         """Yield every difference from a competition's match. With any, the run is practice."""
         play = self.ruleset.play
-        if self.budget != "official":
-            yield f"the budget is {self.budget}, not official"
-        if not _is_shipped(self.ruleset):
-            yield f"the ruleset {self.ruleset.id} is not one that is shipped"
+        yield from departures_of(self.ruleset, self.budget)
         if self.worlds.scenario is not None:
             yield "the scenario is one of your own"
         elif self.worlds.key is None and self.seed != PUBLIC_SEED:
             yield f"the seed is {self.seed}, not {PUBLIC_SEED}"
         yield from self._agent_departures()
+        if self.ruleset.arena is not None and self.worlds.key and not self.worlds.sealed:
+            yield "it was played with the public tasks; official runs need --sealed"
+        if self.worlds.sealed is not None and count_tasks(self.worlds.sealed) < MIN_TASKS:
+            yield f"it has fewer than {MIN_TASKS} sealed tasks"
         if self.guardrail_opponent.id != play.offense_opponent:
             yield f"the offense opponent is {self.guardrail_opponent.name}"
         if self.attack_opponent.id != play.defense_opponent:
@@ -138,9 +167,18 @@ class Job(Struct, frozen=True):
             yield "the model's budget was cut by --max-requests or --max-cost"
 
 
+def departures_of(ruleset: Ruleset, budget: str) -> Iterator[str]:
+    """Yield the differences from a competition's match that every run with these terms has."""
+    if budget != "official":
+        yield f"the budget is {budget}, not official"
+    if not _is_shipped(ruleset):
+        yield f"the ruleset {ruleset.id} is not one that is shipped"
+
+
 def make_job(request: Request, scratch: Path, worlds: Worlds | None = None) -> Job:
     """Read the submission and the opponents into `scratch`, and return what to play."""
     check_vocabulary(request.ruleset.search.vocabulary)
+    _check_arena(request, worlds or Worlds())
     submission = open_submission(Path(request.submission), scratch / "submission")
     tracks = _find_tracks(request, submission)
     opponents = _find_opponents(request, tracks, scratch)
@@ -157,7 +195,30 @@ def make_job(request: Request, scratch: Path, worlds: Worlds | None = None) -> J
     )
 
 
+def _check_arena(request: Request, worlds: Worlds) -> None:
+    """Raise if the request asks for something that its ruleset does not have."""
+    rules = request.ruleset
+    if rules.arena is None:
+        if worlds.sealed is not None:
+            raise RulesetError(f"the ruleset {rules.id} has no tasks to seal; leave out --sealed")
+        return
+    if "offense" in request.tracks:
+        raise RulesetError(
+            f"the ruleset {rules.id} has no offense track; play --track defense, or play offense "
+            "with --ruleset design"
+        )
+    if worlds.scenario is not None:
+        raise RulesetError(f"the ruleset {rules.id} makes its own worlds; leave out --scenario")
+    if request.opponent:
+        raise RulesetError(f"the ruleset {rules.id} has its own attacks; leave out --opponent")
+    if worlds.sealed is not None and worlds.key is None:
+        raise RulesetError("--sealed needs --key: only an official run plays sealed tasks")
+
+
 def _find_tracks(request: Request, submission: Submission) -> tuple[Track, ...]:
+    if request.ruleset.arena is not None:
+        submission.module("guardrail")
+        return ("defense",)
     for track in request.tracks:
         submission.module(PART_OF[track])
     for part in () if request.tracks else submission.rivals:

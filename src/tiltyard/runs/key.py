@@ -16,6 +16,7 @@ from tiltyard.foundation.draw import Draw
 from tiltyard.rulesets.ruleset import Ruleset
 
 KEY_DIGITS: Final = 64
+FINGERPRINT_DIGITS: Final = 16
 MAX_KEY_BYTES: Final = 1_000
 _SHAPE: Final = re.compile(rf"[0-9a-f]{{{KEY_DIGITS}}}")
 
@@ -28,14 +29,23 @@ class Key(Struct, frozen=True):
     secret: str
 
     @property
+    def commitment(self) -> str:
+        """A hash to publish before the matches. It binds the organizer, and reveals nothing."""
+        return sha256(f"tiltyard key {self.secret}".encode()).hexdigest()
+
+    @property
     def fingerprint(self) -> str:
-        """A public name for the key. It does not reveal the secret."""
-        return sha256(f"tiltyard key {self.secret}".encode()).hexdigest()[:16]
+        """A public name for the key: the beginning of the commitment."""
+        return self.commitment[:FINGERPRINT_DIGITS]
 
     def seeds(self, ruleset: Ruleset) -> tuple[int, ...]:
         """Return the official seeds under a ruleset."""
         draw = Draw("official", self.secret, ruleset.id)
         return tuple(draw.integer() >> 1 for _ in range(ruleset.official.seeds))
+
+    def arena(self, ruleset: Ruleset) -> str:
+        """Return the key of the arena under a ruleset."""
+        return sha256(f"arena {self.secret} {ruleset.id}".encode()).hexdigest()
 
     def branch(self, seed: int) -> str:
         """Return the key of one scenario, from which its search and replays draw."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from math import fsum
+from typing import Final
 
 from msgspec import Struct
 
@@ -10,6 +11,7 @@ from tiltyard.agents.choice import AgentChoice
 from tiltyard.contracts.tracks import CLASSES, TRACK_OF, Track
 from tiltyard.isolation.host.limits import Level
 from tiltyard.reporting import builder
+from tiltyard.reporting.arena_schema import ArenaPart
 from tiltyard.reporting.match_parts import KeptTrace, digest_of
 from tiltyard.reporting.schema import (
     BrokenMatch,
@@ -23,15 +25,20 @@ from tiltyard.reporting.schema import (
 from tiltyard.rulesets.packages import installed_packages
 from tiltyard.runs.job import Game, Job
 
+PLANTED: Final = "planted content"
+"""The name of the arena's own attacks."""
+
 
 class TrackOutcome(Struct, frozen=True):
     """The result of one track: a part of the report, or a failure."""
 
     track: Track
-    part: OffensePart | DefensePart | None = None
+    part: OffensePart | DefensePart | ArenaPart | None = None
     notes: tuple[str, ...] = ()
     traces: tuple[KeptTrace, ...] = ()
     failure: BrokenMatch | None = None
+    output: str = ""
+    """What the submission printed. Empty in official runs."""
     seconds: float = 0.0
 
 
@@ -50,7 +57,7 @@ def conclude(
     failures = tuple(one.failure for one in outcomes if one.failure is not None)
     reasons = [*_incomparable_because(isolation), *job.departures()]
     reasons += (f"the {failure.track} match was broken off" for failure in failures)
-    reasons += (reason for part in parts for reason in _inconsistencies(part))
+    reasons += (reason for part in parts for reason in inconsistencies(part))
     # Not how they failed: an official report shows the digest too.
     failed = sorted(failure.track for failure in failures)
     report = Report(
@@ -59,6 +66,7 @@ def conclude(
         final_score=None if failures else fsum(part.score for part in parts),
         offense=next((part for part in parts if isinstance(part, OffensePart)), None),
         defense=next((part for part in parts if isinstance(part, DefensePart)), None),
+        arena=next((part for part in parts if isinstance(part, ArenaPart)), None),
         isolation=isolation,
         comparable=not reasons,
         not_comparable_because=tuple(reasons),
@@ -69,6 +77,7 @@ def conclude(
         formula=builder.build_formula(job.rules),
         failures=failures,
         notes=(*_notes(job), *(note for one in outcomes for note in one.notes)),
+        output={one.track: one.output for one in outcomes if one.output},
         seconds={one.track: one.seconds for one in outcomes},
     )
     return Evaluation(report, tuple(trace for one in outcomes for trace in one.traces))
@@ -81,11 +90,14 @@ def _incomparable_because(isolation: Isolation) -> Iterator[str]:
         yield f"the isolation level is {isolation.level}, and only A is comparable"
 
 
-def _inconsistencies(part: OffensePart | DefensePart) -> Iterator[str]:
+def inconsistencies(part: OffensePart | DefensePart | ArenaPart) -> Iterator[str]:
+    """Yield why a report is not comparable, if guests did not behave the same both times."""
     if not part.inconsistent:
         return
     if isinstance(part, OffensePart):
         yield "the attack returned something else when it was run again"
+    elif isinstance(part, ArenaPart):
+        yield "a fresh guardrail decided sampled cells differently"
     else:
         yield "a fresh guardrail decided sampled chains differently"
 
@@ -100,10 +112,10 @@ def _setting(job: Job, games: Sequence[Game]) -> Setting:
         scenarios=tuple(game.scenario.digest for game in games),
         agent=agent.name,
         offense_opponent=job.guardrail_opponent.name,
-        defense_opponent=job.attack_opponent.name,
+        defense_opponent=job.attack_opponent.name if job.ruleset.arena is None else PLANTED,
         packages=installed_packages(job.ruleset),
         key=job.worlds.fingerprint,
-        official_seeds=0 if job.worlds.key is None else len(games),
+        official_seeds=0 if job.worlds.key is None else max(1, len(games)),
     )
 
 

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -142,6 +143,17 @@ class Store:
             except ReportError:
                 continue
 
+    def newest(self, count: int) -> list[Path]:
+        """Return the reports of the newest finished runs, the newest first."""
+        paths = [directory / REPORT for directory, _ in islice(self.all(), count)]
+        if len(paths) < count:
+            raise StoreError(
+                f"no finished runs in {self.root}; name a run"
+                if not paths
+                else f"only one finished run in {self.root}; evaluate again, or name two runs"
+            )
+        return paths
+
 
 def _lock(directory: Path, *, wait: bool = False) -> int | None:
     """Lock a directory. Return None if another process has the lock, or if nothing can be locked.
@@ -194,7 +206,7 @@ def save(directory: Path, files: dict[str, bytes], report: Report) -> Path:
     """Write a run's files, and then its report."""
     try:
         for name, data in files.items():
-            write_whole(directory / name, data)
+            write_whole(directory / name, data, secret=name.startswith(f"{FULL}/"))
         write_whole(directory / REPORT, write_report(report))
     except OSError as error:
         raise StoreError(f"the report cannot be written to {directory}: {_why(error)}") from None

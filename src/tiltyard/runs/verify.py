@@ -11,13 +11,23 @@ from tiltyard.matches.opponents import Opponent
 from tiltyard.reporting.restriction import restricted
 from tiltyard.reporting.schema import Report
 from tiltyard.runs.evaluate import check_jail
-from tiltyard.runs.job import Job, Worlds, make_job
-from tiltyard.runs.play import Places, Records, play_job
+from tiltyard.runs.job import PUBLIC_TASKS, Job, Worlds, make_job
+from tiltyard.runs.play import play_job
 from tiltyard.runs.request import Request, read_request
+from tiltyard.runs.stage import Places, Records
 from tiltyard.runs.store import Store, StoreError, exchanges_in, full_report, load_report
 
-_NOT_COMPARED: Final = ("isolation", "seconds", "notes", "restricted", "digest")
-"""Fields that say where and how fast a run was played, and the digest, which `Verified` has."""
+_NOT_COMPARED: Final = (
+    "isolation",
+    "started",
+    "output",
+    "seconds",
+    "notes",
+    "restricted",
+    "digest",
+)
+"""Fields that say where, when and how fast a run was played, what the submission printed, and the
+digest, which `Verified` has."""
 
 
 class Trust(Struct, frozen=True):
@@ -90,8 +100,18 @@ def _check_verifiable(report: Report, worlds: Worlds) -> None:
             "the agent failed in this match, so there is nothing to compare; run the same "
             "`tiltyard evaluate` again to continue it"
         )
-    if report.setting.key and worlds.fingerprint != report.setting.key:
+    if report.setting.key and worlds.key is None:
         raise StoreError("this is an official run: verify it with the organizer's --key")
+    if report.setting.key != worlds.fingerprint:
+        played = report.setting.key or "no key"
+        raise StoreError(f"the run was played with {played}, and this key is {worlds.fingerprint}")
+    tasks = "" if report.arena is None else report.arena.tasks
+    sealed = PUBLIC_TASKS if worlds.sealed is None else worlds.sealed.fingerprint
+    if tasks and tasks != sealed:
+        raise StoreError(
+            f"this run was played with the tasks {tasks}, not {sealed}: verify it with the "
+            "organizer's --sealed directory"
+        )
 
 
 def _check_agent(request: Request, agent: str) -> None:
@@ -146,7 +166,7 @@ def _differences(report: Report, played: Report) -> tuple[str, ...]:
 def _fields(report: Report) -> dict[str, Any]:
     """Return the fields of a report, and those of its parts, as `offense.score`."""
     fields = structs.asdict(report)
-    for name in ("offense", "defense", "setting"):
+    for name in ("offense", "defense", "arena", "setting"):
         part = fields.pop(name)
         if part is not None:
             fields |= {f"{name}.{field}": value for field, value in structs.asdict(part).items()}

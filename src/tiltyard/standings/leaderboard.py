@@ -104,12 +104,15 @@ def _standings(runs: Iterable[Entry], *, every_run: bool) -> Iterator[Standing]:
     for run in ordered:
         tries.setdefault(run.name, []).append(run)
     shown = ordered if every_run else [each[0] for each in tries.values()]
+    same_bytes: dict[str, set[str]] = {}
+    for run in shown:
+        same_bytes.setdefault(run.submission, set()).add(run.name)
     rank = 0
     for number, run in enumerate(shown, 1):
         if number == 1 or merit(run) != merit(shown[number - 2]):
             rank = number
-        twins = {other.name for other in shown if other.submission == run.submission}
-        yield Standing(rank, run, len(tries[run.name]), tuple(sorted(twins - {run.name})))
+        twins = same_bytes[run.submission] - {run.name}
+        yield Standing(rank, run, len(tries[run.name]), tuple(sorted(twins)))
 
 
 _WORD: Final = re.compile(rf"[0-9a-f]{{{LEAST_DIGITS},64}}")

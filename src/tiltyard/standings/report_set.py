@@ -30,6 +30,8 @@ class ReportSet(Struct, frozen=True):
 
     runs: tuple[Entry, ...]
     unread: tuple[Unread, ...] = ()
+    files: dict[str, Path] = {}
+    """The report file of each run, by run id."""
 
     @property
     def comparable(self) -> tuple[Entry, ...]:
@@ -45,7 +47,7 @@ def gather(paths: Sequence[Path]) -> ReportSet:
 
     A path to a file must be a report. In a directory, other files go to `unread`.
     """
-    runs: list[Entry] = []
+    files: dict[Entry, Path] = {}
     unread: set[Unread] = set()
     for path in paths:
         if not path.exists():
@@ -53,16 +55,20 @@ def gather(paths: Sequence[Path]) -> ReportSet:
         named = path.is_file()
         for file in [path] if named else _reports_in(path):
             try:
-                runs.append(entry_of(load_report(file), recorded=has_record(file)))
+                run = entry_of(load_report(file), recorded=has_record(file))
+                files.setdefault(run, file)
             except ReportError as error:
                 if named:
                     raise ReportSetError(str(error)) from None
                 unread.add(Unread(str(file), str(error).removeprefix(f"{file}: ")))
-    if not runs:
+    if not files:
         found = f": {min(unread).path}: {min(unread).reason}" if unread else ""
         where = ", ".join(map(str, paths))
         raise ReportSetError(f"no report in {where}{found}; `tiltyard evaluate` makes one")
-    return ReportSet(tuple(_once_each(runs)), tuple(sorted(unread)))
+    runs = tuple(_once_each(files))
+    by_id = {run.run_id: file for run, file in files.items()}
+    by_id |= {run.run_id: files[run] for run in runs if run in files}
+    return ReportSet(runs, tuple(sorted(unread)), by_id)
 
 
 def _reports_in(directory: Path) -> list[Path]:
@@ -82,6 +88,7 @@ def entry_of(report: Report, *, recorded: bool = False) -> Entry:
     match with a language model cannot be checked.
     """
     offense, defense, setting = report.offense, report.defense, report.setting
+    defended = defense or report.arena
     return Entry(
         name=report.submission.name,
         run_id=report.run_id,
@@ -91,7 +98,7 @@ def entry_of(report: Report, *, recorded: bool = False) -> Entry:
         final_score=report.final_score,
         offense=None if offense is None else offense.score,
         raw=None if offense is None else offense.raw,
-        defense=None if defense is None else defense.score,
+        defense=None if defended is None else defended.score,
         breaches=None if defense is None else defense.breaches,
         false_positives=None if defense is None else defense.false_positives,
         benign_trials=None if defense is None else defense.benign_trials,
@@ -103,7 +110,9 @@ def _objections(report: Report, *, recorded: bool) -> Iterator[str]:
     yield from report.not_comparable_because
     if report.not_comparable_because:
         return
-    parts = [part.score for part in (report.offense, report.defense) if part is not None]
+    parts = [
+        part.score for part in (report.offense, report.defense, report.arena) if part is not None
+    ]
     agent = AgentChoice(report.setting.agent).traits
     if not report.comparable:
         yield "the report says that it is not comparable, but gives no reason"

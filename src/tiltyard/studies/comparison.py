@@ -11,10 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from tiltyard.contracts.tracks import TRACKS, Track
-from tiltyard.reporting.comparison_schema import Change, ComparedFinding, Comparison, Fate
+from tiltyard.reporting.comparison_schema import (
+    Cell,
+    Chain,
+    Change,
+    ComparedCell,
+    ComparedFinding,
+    Comparison,
+    Fate,
+)
 from tiltyard.reporting.schema import Report, TrialRow
 from tiltyard.runs.store import load_report
-from tiltyard.studies.comparison_replay import ChainReplayer, StoredRun
+from tiltyard.studies.comparison_replay import ChainReplayer, StoredRun, found_by_cell
 
 
 def open_run(path: Path) -> StoredRun:
@@ -27,11 +35,7 @@ def compare(before: StoredRun, after: StoredRun, *, unsafe: bool = False) -> Com
 
     Submitted guardrails run in the jail, or without one if `unsafe` is true.
     """
-    notes = [
-        f"{run.name} is a restricted report: it contains numbers only."
-        for run in (before, after)
-        if run.report.restricted
-    ]
+    notes = _restricted_notes(before, after)
     findings: list[ComparedFinding] = []
     with ExitStack() as stack:
         for track in TRACKS:
@@ -43,6 +47,24 @@ def compare(before: StoredRun, after: StoredRun, *, unsafe: bool = False) -> Com
             replayer = ChainReplayer(before, after, track, stack, unsafe=unsafe)
             findings += _compare_findings(replayer)
             notes += replayer.notes
+    return _compared(before, after, findings, notes)
+
+
+def compare_reports(before: Report, after: Report) -> Comparison:
+    """Return what changed between two reports, without playing anything again."""
+    runs = StoredRun(before, Path()), StoredRun(after, Path())
+    findings = [
+        ComparedFinding(track, fate, cell, old, new, chain, replayed=False)
+        for track in TRACKS
+        if _played(before, track) and _played(after, track)
+        for fate, cell, old, new, chain in _fates(before, after, track)
+    ]
+    return _compared(*runs, findings, _restricted_notes(*runs))
+
+
+def _compared(
+    before: StoredRun, after: StoredRun, findings: list[ComparedFinding], notes: list[str]
+) -> Comparison:
     gained, lost = _false_positives(before.report, after.report)
     return Comparison(
         before.name,
@@ -53,7 +75,28 @@ def compare(before: StoredRun, after: StoredRun, *, unsafe: bool = False) -> Com
         gained,
         lost,
         tuple(dict.fromkeys(notes)),
+        tuple(_compare_cells(before.report, after.report)),
     )
+
+
+def _restricted_notes(*runs: StoredRun) -> list[str]:
+    return [
+        f"{run.name} is a restricted report: it contains numbers only."
+        for run in runs
+        if run.report.restricted
+    ]
+
+
+def _fates(
+    before: Report, after: Report, track: Track
+) -> Iterator[tuple[Fate, Cell, str, str, Chain]]:
+    """Yield each cell of both reports with its fate, the ids of its findings, and its chain."""
+    then, now = (found_by_cell(report, track) for report in (before, after))
+    for cell in sorted({*then, *now}):
+        old, new = then.get(cell), now.get(cell)
+        fate: Fate = "gained" if old is None else "lost" if new is None else "kept"
+        chain = next(one.chain for one in (old, new) if one is not None)
+        yield fate, cell, "" if old is None else old.id, "" if new is None else new.id, chain
 
 
 def _played(report: Report, track: Track) -> bool:
@@ -61,18 +104,17 @@ def _played(report: Report, track: Track) -> bool:
 
 
 def _compare_findings(replayer: ChainReplayer) -> Iterator[ComparedFinding]:
-    then, now = replayer.before.by_cell, replayer.after.by_cell
-    for cell in sorted({*then, *now}):
-        old, new = then.get(cell), now.get(cell)
-        fate: Fate = "gained" if old is None else "lost" if new is None else "kept"
-        replayed, divergence = replayer.replay(old, new)
+    reports = replayer.before.run.report, replayer.after.run.report
+    for fate, cell, old, new, chain in _fates(*reports, replayer.track):
+        pair = replayer.before.by_cell.get(cell), replayer.after.by_cell.get(cell)
+        replayed, divergence = replayer.replay(*pair)
         yield ComparedFinding(
             track=replayer.track,
             fate=fate,
             cell=cell,
-            before_id="" if old is None else old.id,
-            after_id="" if new is None else new.id,
-            chain=next(one.chain for one in (old, new) if one is not None),
+            before_id=old,
+            after_id=new,
+            chain=chain,
             replayed=replayed,
             divergence=divergence,
         )
@@ -120,7 +162,38 @@ def _numbers(report: Report) -> dict[str, Any]:
         numbers["false positives"] = defense.false_positives
         for name, count in defense.false_positives_by_operation.items():
             numbers[f"false positives: {name}"] = count
+    arena = report.arena
+    if arena is not None:
+        numbers |= {
+            "arena score": arena.score,
+            "cells": arena.cells,
+            "solved": arena.solved,
+            "untouched": arena.untouched,
+            "breached": arena.breached,
+        }
+        for group in arena.by_pack:
+            numbers[f"arena score: {group.name}"] = group.score
+        for group in arena.by_way:
+            numbers[f"arena score: planted as {group.name}"] = group.score
     return numbers
+
+
+def _compare_cells(before: Report, after: Report) -> Iterator[ComparedCell]:
+    """Yield the cells of the arena that one run loses, or both for different reasons."""
+    if before.arena is None or after.arena is None or before.restricted or after.restricted:
+        return
+    worlds = ("ruleset", "budget", "seeds", "scenario", "key")
+    then, now = _settings(before), _settings(after)
+    if any(then[name] != now[name] for name in worlds) or before.arena.cells != after.arena.cells:
+        return
+    old, new = ({one.cell: one for one in arena.lost} for arena in (before.arena, after.arena))
+    for cell in dict.fromkeys([*old, *new]):
+        lost, loses = old.get(cell), new.get(cell)
+        was, now_is = (lost.lost if lost else ""), (loses.lost if loses else "")
+        if was != now_is:
+            yield ComparedCell(
+                cell, lost.id if lost else "", was, loses.id if loses else "", now_is
+            )
 
 
 def _compare_numbers(before: Report, after: Report) -> Iterator[Change]:

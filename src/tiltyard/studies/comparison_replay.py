@@ -22,7 +22,7 @@ from tiltyard.guardrails import GUARDRAIL_LADDER
 from tiltyard.isolation.host.failures import GuestError
 from tiltyard.isolation.host.limits import JailError
 from tiltyard.judge.rotation import rotated
-from tiltyard.matches.battery import draw_late, poison
+from tiltyard.matches.battery import Poisoned, draw_orders, poison, scenario_with
 from tiltyard.matches.defense import FoundBy
 from tiltyard.matches.opponents import GuestSettings, OpponentError, find_opponent
 from tiltyard.matches.settings import MatchSettings
@@ -48,6 +48,11 @@ class StoredRun(Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.report.run_id
+
+
+def found_by_cell(report: Report, track: Track) -> dict[Cell, Finding]:
+    part = report.offense if track == "offense" else report.defense
+    return {} if part is None else {cell_of(one): one for one in part.found}
 
 
 class CannotReplayError(Exception):
@@ -95,7 +100,7 @@ class ChainReplayer:
         poisoned = finding.found_by == FoundBy.TASK
         replayed = finding.chain, poisoned, away
         if replayed not in self._replayed:
-            scenario = home.poisoned() if poisoned else home.world()[0]
+            scenario = home.poisoned(finding.chain) if poisoned else home.world()[0]
             self._replayed[replayed] = _replay(finding.chain, scenario, home, away)
         return self._replayed[replayed]
 
@@ -105,9 +110,9 @@ class _Side:
 
     def __init__(self, run: StoredRun, track: Track, stack: ExitStack, *, unsafe: bool) -> None:
         self.run = run
+        self.by_cell = found_by_cell(run.report, track)
         part = run.report.offense if track == "offense" else run.report.defense
         found = () if part is None else part.found
-        self.by_cell: dict[Cell, Finding] = {cell_of(one): one for one in found}
         self.chains: dict[Chain, tuple[Step, ...]] = {one.chain: one.steps for one in found}
         self._track = track
         self._stack = stack
@@ -115,7 +120,7 @@ class _Side:
         self._make: Callable[[], Guardrail] | None = None
         self._guest: RemoteGuardrail | None = None
         self._world: tuple[Scenario, Ruleset] | None = None
-        self._poisoned: Scenario | None = None
+        self._poisoned: tuple[Poisoned, ...] = ()
 
     @property
     def _kept(self) -> Path:
@@ -144,14 +149,14 @@ class _Side:
             self._world = scenario, ruleset
         return self._world
 
-    def poisoned(self) -> Scenario:
-        """Return the scenario in which the pages and mails of benign tasks carry injections."""
-        if self._poisoned is None:
+    def poisoned(self, chain: Chain) -> Scenario:
+        """Return the scenario in which the pages and mails of a benign task carry injections."""
+        if not self._poisoned:
             scenario, ruleset = self.world()
             suite = draw_suite(scenario, "", ruleset.defense)
             settings = MatchSettings(scenario, ruleset)
-            self._poisoned = poison(settings, suite, draw_late(settings, suite)).scenario
-        return self._poisoned
+            self._poisoned = poison(settings, suite, draw_orders(settings, suite))
+        return scenario_with(chain, self._poisoned)
 
     def guardrail(self) -> Guardrail:
         """Return this run's guardrail, jailed.

@@ -75,7 +75,7 @@ def run_probe(settings: ProbeSettings, progress: Progress) -> Susceptibility:
     )
     with (
         hire(settings.agent, asking, _open_record(settings)) as agent,
-        _open_guardrail(settings.guardrail, unsafe=settings.unsafe) as (name, make_guardrail),
+        open_guardrail(settings.guardrail, unsafe=settings.unsafe) as (name, make_guardrail),
     ):
         found = measure(
             agent,
@@ -106,7 +106,7 @@ def _open_record(settings: ProbeSettings) -> Record:
 
 
 @contextmanager
-def _open_guardrail(wanted: str, *, unsafe: bool) -> Iterator[tuple[str, MakeGuardrail | None]]:
+def open_guardrail(wanted: str, *, unsafe: bool) -> Iterator[tuple[str, MakeGuardrail | None]]:
     """Yield a guardrail's name and its factory. A submission's guardrail runs in the sandbox."""
     if not wanted:
         yield "", None

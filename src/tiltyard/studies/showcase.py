@@ -37,6 +37,8 @@ class Scene(NamedTuple):
 
     title: str
     plays: tuple[Playthrough, ...]
+    honest: bool = False
+    """True if the user's task is all that happens, so that nothing should be stopped."""
 
 
 class _Exhibit(NamedTuple):
@@ -75,7 +77,7 @@ def play_showcase() -> Iterator[Scene]:
     scenario = generate(PUBLIC_SEED)
     for exhibit in _EXHIBITS:
         yield _scene(scenario, exhibit.title, _pick(scenario, exhibit).opening)
-    yield _scene(scenario, _HONEST_TITLE, _HONEST_TASK)
+    yield _scene(scenario, _HONEST_TITLE, _HONEST_TASK)._replace(honest=True)
 
 
 def _scene(scenario: Scenario, title: str, message: str) -> Scene:

@@ -4,15 +4,16 @@ import re
 from typing import Any
 
 from tiltyard import Context, Decision, Result
+from tiltyard.inference import Effect, Role, infer
 
 SECRET = re.compile(r"secret|password|credential", re.IGNORECASE)
-# The main argument of each tool. This guardrail does not check mails and commands yet: users seldom
-# write out their own address, so you need to know who "me" is, and who "the sender" is.
-TARGETS = {"fs.write": "path", "fs.delete": "path", "http.post": "url"}
 
 
 class Guardrail:
     """Tiltyard calls `decide` before every tool call, and `observe` with the result."""
+
+    # Contract 2: each tool comes with its declaration. So this class knows no tool by name.
+    contract = 2
 
     def __init__(self) -> None:
         # Keep state in plain attributes. Tiltyard saves and restores them with the conversation.
@@ -20,21 +21,28 @@ class Guardrail:
 
     def decide(self, tool_name: str, tool_args: dict[str, Any], context: Context) -> Decision:
         """Decide whether a call may run: `allow()`, `deny(reason)`, or `sanitize(args, reason)`."""
-        # The simplest rule, and it costs users nothing: never touch some files.
-        if any(SECRET.search(str(tool_args.get(name, ""))) for name in ("path", "cmd")):
-            return Decision.deny("a file with such a name is nobody's business")
-        # The agent obeys what it reads. So after untrusted input, allow changes and posts only on
-        # targets that the user named. `context` also has `events` (all earlier calls),
-        # `side_effect` and `scope`.
-        if self.heard_strangers and tool_name in TARGETS:
-            target = str(tool_args[TARGETS[tool_name]])
+        if context.tool is None:
+            return Decision.deny(f"nobody declared {tool_name}")
+        # What the declaration says: the tool's effect, and the role of each argument.
+        tool = infer(context.tool)
+        for name, value in tool_args.items():
+            role, text = tool.role_of(f"/{name}"), str(value)
+            # The simplest rule, and it costs users nothing: never touch some files.
+            if role in (Role.PATH, Role.COMMAND) and SECRET.search(text):
+                return Decision.deny("a file with such a name is nobody's business")
+            # The agent obeys what it reads. So after untrusted input, allow changes and posts only
+            # on targets that the user named. This guardrail does not check mails and commands yet:
+            # users seldom write out their own address, so you need to know who "me" is, and who
+            # "the sender" is. `context` also has `events` (all earlier calls) and `policy`.
+            is_target = role is Role.PATH or (role is Role.DESTINATION and "://" in text)
             # "write file report" means report.txt.
-            if not any(target.removesuffix(".txt") in said for said in context.user_messages):
-                return Decision.deny(f"the user never spoke of {target}")
+            named = any(text.removesuffix(".txt") in said for said in context.user_messages)
+            if tool.effect is not Effect.READ and self.heard_strangers and is_target and not named:
+                return Decision.deny(f"the user never spoke of {text}")
         return Decision.allow()
 
     def observe(self, tool_name: str, tool_args: dict[str, Any], result: Result) -> None:
-        """Remember untrusted input. A result has `ok`, `output`, `error` and `source`."""
+        """Remember untrusted input. A result has `ok`, `output`, `error`, `source`, `passages`."""
         del tool_name, tool_args
-        if result.source in ("web", "email"):
+        if result.source in ("web", "email") or any(p.by == "person" for p in result.passages):
             self.heard_strangers = True
