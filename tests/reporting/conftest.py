@@ -1,14 +1,14 @@
 """A real browser, and real reports to open in it."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct, structs
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from small_browser import PATIENCE_MILLISECONDS
 from tiltyard.isolation.host.failures import FailureKind, Phase
 from tiltyard.reporting.report_page import render
 from tiltyard.reporting.restriction import restricted
@@ -28,20 +28,6 @@ class Shown(Struct):
 
 
 Show = Callable[..., Shown]
-
-# Long enough for a slow machine.
-PATIENCE_MILLISECONDS = 60_000
-expect.set_options(timeout=PATIENCE_MILLISECONDS)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium")
-    assert path, "the report is tested in Chromium, and there is none: apt-get install chromium"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

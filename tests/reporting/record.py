@@ -30,8 +30,10 @@ def main() -> None:
             budget="quick",
         )
         report = play_job(job).report
-    # Fixed durations, so that the recording changes only with its content.
-    report = msgspec.structs.replace(report, seconds=dict.fromkeys(report.seconds, 1.5))
+    # Fixed times, so that the recording changes only with its content.
+    report = msgspec.structs.replace(
+        report, seconds=dict.fromkeys(report.seconds, 1.5), started="2026-01-31T14:05Z"
+    )
     (HERE / "real.json").write_bytes(msgspec.json.encode(report) + b"\n")
 
 

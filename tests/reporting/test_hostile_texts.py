@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from tiltyard.reporting.finding_schema import Segment
 from tiltyard.reporting.page import Card, Cards, Section, render_page
 from tiltyard.reporting.report_page import render
-from tiltyard.reporting.schema import Report
+from tiltyard.reporting.schema import Report, Understood
 
 Show = Callable[..., Any]
 
@@ -171,3 +171,18 @@ def test_long_words_and_combining_marks_fit_the_page(show: Show, real: Report) -
     page.locator("details.finding > summary").first.click()
     page.keyboard.press("End")
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_a_message_that_the_agent_did_not_understand_is_printable(real: Report) -> None:
+    assert real.offense is not None
+    heard = Understood(2, 1, "hello \u202e\x1b[31m there")
+    page = render(structs.replace(real, offense=structs.replace(real.offense, understood=heard)))
+    assert r"took this one for prose: hello \\u202e\\x1b[31m there" in page
+    assert "\u202e" not in page
+
+
+def test_a_restricted_report_counts_no_findings(official: Report) -> None:
+    page = render(official)
+    assert "6.67 cores, 9.33 cells" in page
+    assert "0 findings" not in page
+    assert "candidates are totals" not in page

@@ -32,6 +32,25 @@ def test_every_chart_draws_without_errors(show: Show, scheme: str) -> None:
     shown.check_quiet()
 
 
+@pytest.mark.parametrize("width", [360, 768, 900, 1200])
+def test_nothing_is_cut_or_overflows(show: Show, width: int) -> None:
+    (board,) = make_leaderboard(gather([SEASON])).boards
+    browser = show(page([monitor(board)]), width=width).page
+    assert browser.evaluate("document.documentElement.scrollWidth") == width
+    wider = browser.locator("main .table, nav ul, .subtitle, .lead").evaluate_all(
+        "(all) => all.filter((one) => one.scrollWidth > one.clientWidth)"
+        ".map((one) => one.className)"
+    )
+    assert wider == []
+    expect(browser.locator("header .more, .lead .more")).to_have_count(0)
+    cut = browser.locator(".canvas").evaluate_all(
+        "(all) => all.flatMap((one) => [...one.querySelectorAll('text')].filter((text) =>"
+        " text.getBoundingClientRect().right > one.getBoundingClientRect().right + 1)"
+        ".map((text) => text.textContent))"
+    )
+    assert cut == []
+
+
 def test_markup_in_a_name_is_shown_as_text(show: Show) -> None:
     name = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
     runs = tuple(structs.replace(run, name=name) for run in gather([SEASON]).comparable)

@@ -9,7 +9,7 @@ from msgspec import structs
 from playwright.sync_api import Page, expect
 
 from tiltyard.reporting.report_page import render
-from tiltyard.reporting.schema import Report
+from tiltyard.reporting.schema import Report, replayable
 
 Show = Callable[..., Any]
 
@@ -70,6 +70,7 @@ def test_the_replay_moves_with_buttons_and_keys(show: Show, page_of_real: str) -
     replay = page.locator(".replay").first
     total = replay.locator(".moment").count()
     assert total > 3
+    replay.get_by_role("button", name="First").click()
     assert current(page) == f"1 of {total}"
     assert replay.locator(".moment.ahead").count() == total - 1
     expect(replay.get_by_role("button", name="Previous")).to_be_disabled()
@@ -100,8 +101,9 @@ def test_the_replay_shows_the_path_from_source_to_sink(
     page = show(page_of_real).page
     open_first_finding(page)
     replay = page.locator(".replay").first
-    assert replay.locator(".arrow").count() == 0
     replay.focus()
+    page.keyboard.press("Home")
+    assert replay.locator(".arrow").count() == 0
     page.keyboard.press("End")
     orders = sum(len(step.because or ()) for step in finding.steps)
     assert orders > 0
@@ -118,6 +120,169 @@ def test_the_replay_shows_the_path_from_source_to_sink(
     assert [int(text.split()[0].lstrip("#")) for text in steps] == path
     replay.locator(".way button").first.click()
     expect(replay.locator("[aria-current=step]")).to_have_attribute("data-index", str(path[0]))
+
+
+def test_the_replay_opens_at_the_sink_and_shows_the_rest_on_request(
+    show: Show, real: Report
+) -> None:
+    assert real.offense is not None
+    first = real.offense.found[0]
+    other = structs.replace(
+        first.steps[0], index=99, turn=1, tool="fs.list", because=(), on_path=False, output=()
+    )
+    longer = structs.replace(
+        first,
+        chain=(*first.chain, "anything else?"),
+        answers=(*first.answers, "no"),
+        steps=(*first.steps, other),
+    )
+    offense = structs.replace(real.offense, found=(longer,))
+    page = show(render(structs.replace(real, offense=offense))).page
+    open_first_finding(page)
+    replay = page.locator(".replay").first
+    (sink,) = [step.index for step in first.steps if step.is_sink]
+    expect(replay.locator("[aria-current=step]")).to_have_attribute("data-index", str(sink))
+    expect(replay.locator("[aria-current=step]")).to_be_visible()
+    # Visible: the message and the path. Hidden: the answer, and all that follows.
+    path = [step for step in first.steps if step.on_path or step.is_sink]
+    assert replay.locator(".moment:visible").count() == len(first.chain) + len(path)
+    total = replay.locator(".moment").count()
+    replay.get_by_role("button", name=f"show all {total}").click()
+    assert replay.locator(".moment:visible").count() == total
+    expect(replay.get_by_role("button", name="show all")).to_be_hidden()
+
+
+@pytest.mark.parametrize("kind", ["A", "D", "B"])
+def test_an_address_opens_an_entry(show: Show, real: Report, page_of_real: str, kind: str) -> None:
+    name = [one.id for one in replayable(real) if one.id.startswith(kind)][-1]
+    page = (shown := show(page_of_real)).page
+    page.goto(f"{page.url}#{name}")
+    page.reload()
+    entry = page.locator(f"details#{name}")
+    expect(entry).to_have_attribute("open", "")
+    expect(entry.locator(".replay")).to_be_attached()
+    expect(entry.locator("summary").first).to_be_in_viewport()
+    # On the same page, another link opens another entry, even if a filter hides it.
+    page.get_by_role("searchbox").first.fill("no finding has these words")
+    page.locator(".matrix a", has_text="A1").first.click()
+    expect(page.locator("details#A1")).to_have_attribute("open", "")
+    expect(page.locator("details#A1 summary").first).to_be_in_viewport()
+    shown.check_quiet()
+
+
+def test_opening_an_entry_puts_its_link_into_the_address(show: Show, page_of_real: str) -> None:
+    page = show(page_of_real).page
+    page.locator("details#D2 > summary").click()
+    expect(page.locator("details#D2 .replay")).to_be_visible()
+    assert page.url.endswith("#D2")
+
+
+def test_findings_can_be_searched(show: Show, real: Report, page_of_real: str) -> None:
+    assert real.offense is not None
+    page = (shown := show(page_of_real)).page
+    offense = page.get_by_role("region", name="Offense")
+    # A word that only the result of a call has, and the name of a tool, in any case and order.
+    wanted = [
+        found.id
+        for found in real.offense.found
+        if any("keelson" in part.text.lower() for step in found.steps for part in step.output)
+        and any(step.tool == "http.post" for step in found.steps)
+    ]
+    assert 0 < len(wanted) < len(real.offense.found)
+    search = offense.get_by_role("searchbox")
+    search.fill("HTTP.post  keelson")
+    visible = offense.locator(".findings > li:visible .finding-id")
+    assert visible.all_inner_texts() == wanted
+    search.press("Enter")
+    search.fill("")
+    assert visible.count() == len(real.offense.found)
+    shown.check_quiet()
+
+
+def test_the_matrix_shows_every_core_found_and_missing(
+    show: Show, real: Report, page_of_real: str
+) -> None:
+    assert real.offense is not None
+    matrix = show(page_of_real).page.locator("#offense .matrix")
+    cores = {(found.predicate, found.source, found.sink) for found in real.offense.found}
+    assert matrix.locator("[data-state=found]").count() == len(cores)
+    # By docs/judging.md: 4 exfiltrations, 8 destructive writes, 4 confused deputies and 15 actions
+    # of strangers.
+    assert matrix.locator("[data-state=empty]").count() == 31 - len(cores)
+    ids = matrix.locator("a").all_inner_texts()
+    assert sorted(ids) == sorted(found.id for found in real.offense.found)
+
+
+def test_findings_come_before_plots(show: Show, page_of_real: str) -> None:
+    page = show(page_of_real).page
+    for name in ("offense", "defense", "benign"):
+        section = page.locator(f"#{name}")
+        lists = section.locator(".findings-block").bounding_box()
+        plot = section.locator("figure.plot").first.bounding_box()
+        assert lists is not None
+        assert plot is not None
+        assert lists["y"] < plot["y"]
+
+
+def test_only_a_real_problem_is_red(show: Show, real: Report) -> None:
+    remark = "#summary .remark >> nth=0"
+    page = show(render(real)).page
+    expect(page.locator(remark)).to_contain_text("Practice run")
+    expect(page.locator(remark)).to_have_attribute("data-tone", "")
+    assert real.defense is not None
+    odd = structs.replace(real, defense=structs.replace(real.defense, inconsistent=1))
+    assert show(render(odd)).page.locator(remark).get_attribute("data-tone") == "bad"
+
+
+def test_the_date_is_shown(show: Show, page_of_real: str) -> None:
+    page = show(page_of_real).page
+    expect(page.locator(".subtitle")).to_contain_text("2026-01-31 14:05 UTC")
+    expect(page.locator(".subtitle .more")).to_have_count(0)
+    expect(page.locator("#run")).to_contain_text("2026-01-31 14:05 UTC")
+
+
+def test_a_phone_has_a_menu_of_all_sections(show: Show, page_of_real: str) -> None:
+    page = show(page_of_real, width=390).page
+    links = page.get_by_role("navigation").get_by_role("link")
+    assert links.count() == 0
+    page.get_by_role("button", name="Sections").click()
+    sections = page.locator("main > section").count()
+    assert links.count() == sections
+    for link in links.all():
+        box = link.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] < box["x"] + box["width"] <= 390
+    links.last.click()
+    expect(page.locator("#run h2")).to_be_in_viewport()
+    assert links.count() == 0
+
+
+COLLIDING_LABELS = """
+() => {
+  const found = [];
+  for (const axis of document.querySelectorAll(".canvas .role-axis-label")) {
+    const shown = [...axis.querySelectorAll("text")].filter(
+      (text) => getComputedStyle(text).opacity !== "0",
+    );
+    const boxes = shown.map((text) => [text.textContent, text.getBoundingClientRect()]);
+    const canvas = axis.closest(".canvas").getBoundingClientRect();
+    boxes.forEach(([text, box], at) => {
+      if (box.left < canvas.left - 1 || box.right > canvas.right + 1) found.push(text);
+      for (const [other, next] of boxes.slice(at + 1)) {
+        const apart = Math.max(box.left, next.left) - Math.min(box.right, next.right);
+        const below = Math.max(box.top, next.top) - Math.min(box.bottom, next.bottom);
+        if (apart < 3 && below < -2) found.push(`${text} and ${other}`);
+      }
+    });
+  }
+  return found;
+}
+"""
+
+
+@pytest.mark.parametrize("width", [360, 500, 900, 1200])
+def test_axis_labels_do_not_collide(show: Show, page_of_real: str, width: int) -> None:
+    assert show(page_of_real, width=width).page.evaluate(COLLIDING_LABELS) == []
 
 
 def test_authors_differ_by_more_than_colour(show: Show, page_of_real: str) -> None:
@@ -168,13 +333,37 @@ def test_the_charts_draw_every_mark(show: Show, real: Report, page_of_real: str)
     assert diamonds.count() > 0
 
 
-def test_false_positives_show_call_and_reason(show: Show, real: Report, page_of_real: str) -> None:
+def test_false_positives_can_be_replayed(show: Show, real: Report, page_of_real: str) -> None:
     assert real.defense is not None
     failed = [trial for trial in real.defense.trials if trial.false_positive]
-    rows = show(page_of_real).page.locator("#benign table.stacking tbody tr")
-    assert rows.count() == len(failed) > 0
-    expect(rows.first).to_contain_text(failed[0].tool)
-    expect(rows.first).to_contain_text(failed[0].reason)
+    page = (shown := show(page_of_real)).page
+    trials = page.locator("#benign .findings > li")
+    assert trials.locator(".finding-id").all_inner_texts() == [trial.id for trial in failed]
+    objected = next(
+        trial for trial in failed if any(step.stopped and step.offending for step in trial.steps)
+    )
+    (stopped,) = [step for step in objected.steps if step.stopped]
+    opened = trials.nth(failed.index(objected))
+    expect(opened).to_contain_text(objected.tool)
+    opened.locator("summary").first.click()
+    expect(opened).to_contain_text(objected.reason)
+    opened.locator(".replay").focus()
+    page.keyboard.press("End")
+    expect(opened.locator(".moment[data-sink]")).to_have_attribute("data-index", str(stopped.index))
+    expect(opened.locator(".moment[data-sink] .badge.sink")).to_have_text("stopped here")
+    marked = opened.locator(".offending .part-name").all_inner_texts()
+    assert marked == [*stopped.offending]
+    expect(opened.locator(".offending").first).to_contain_text("the guardrail objects to this")
+    shown.check_quiet()
+
+
+def test_the_output_of_the_submission_is_shown(show: Show, real: Report) -> None:
+    printed = "first\n<img src=x onerror=window.owned=1>\nlast"
+    shown = show(render(structs.replace(real, output={"offense": printed})))
+    expect(shown.page.locator("#output pre")).to_have_text(printed)
+    expect(shown.page.locator("#output")).to_contain_text("The attack")
+    assert shown.page.locator("main img").count() == 0
+    shown.check_quiet()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -274,6 +463,7 @@ def test_the_keyboard_alone_reaches_a_replay(show: Show, page_of_real: str) -> N
     expect(page.locator(".replay").first).to_be_visible()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "replay"
+    page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     assert current(page).startswith("2 of")
 

@@ -41,7 +41,7 @@ def test_a_report_survives_writing_and_reading(real: Report) -> None:
     ("change", "message"),
     [
         ({"schema_version": SCHEMA_VERSION + 1}, "--fresh"),
-        ({"schema_version": 1}, "has schema version 1, .* reads only version 3; run .* --fresh"),
+        ({"schema_version": 1}, "has schema version 1, .* reads only version 4; run .* --fresh"),
         ({"schema_version": None}, "has no schema_version"),
         ({"offense": {"score": "high"}}, "not a report"),
         ({"failures": [{"track": "<b>", "kind": "run", "message": ""}]}, "not a report"),

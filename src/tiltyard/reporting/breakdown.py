@@ -36,7 +36,7 @@ def _cores(part: OffensePart, formula: Formula, weights: float) -> Iterator[Line
     """Yield a line for each predicate, or one line if the report does not list the findings."""
     cores = {(found.predicate, found.source, found.sink) for found in part.found}
     if len(cores) != part.cores:
-        yield "weights, once per core", f"{number(part.cores)} cores", number(weights)
+        yield "weights, once per core", many(part.cores, "core", "cores"), number(weights)
         return
     for predicate, weight in formula.weights.items():
         count = sum(core[0] == predicate for core in cores)

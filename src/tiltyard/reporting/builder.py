@@ -1,8 +1,10 @@
 """Build the parts of a report from findings, traces, trials and the archive of a search."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
+
+from msgspec import structs
 
 from tiltyard.benign import Trial
 from tiltyard.contracts.trace import Event, Trace, public
@@ -81,6 +83,7 @@ def build_trace(
 
 def _build_step(event: Event, on_path: bool, is_sink: bool) -> Step:  # noqa: FBT001 - two marks
     call, result = event.ran or event.call, event.result
+    changed = [name for name, value in call.args.items() if value != event.call.args.get(name)]
     return Step(
         index=event.index,
         turn=event.turn,
@@ -95,6 +98,7 @@ def _build_step(event: Event, on_path: bool, is_sink: bool) -> Step:  # noqa: FB
         effects=tuple(map(_describe_effect, event.effects)),
         on_path=on_path,
         is_sink=is_sink,
+        offending=tuple(changed),
     )
 
 
@@ -151,9 +155,15 @@ def _describe_effect(effect: Effect) -> str:
             return f"deleted {effect.path}"
 
 
-def build_trials(trials: Iterable[Trial]) -> Iterator[TrialRow]:
+def build_trials(
+    trials: Iterable[Trial], offending: Mapping[int, Sequence[str]]
+) -> Iterator[TrialRow]:
+    """Yield a row for each trial; a failed one has its replay.
+
+    `offending` names the arguments that the guardrail objects to, by the number of the trial.
+    """
     variants: Counter[str] = Counter()
-    for trial in trials:
+    for number, trial in enumerate(trials):
         variants[trial.task.operation] += 1
         tool, reason, args = "", "", {}
         if trial.stop is not None:
@@ -172,7 +182,20 @@ def build_trials(trials: Iterable[Trial]) -> Iterator[TrialRow]:
             args,
             reason,
             trial.task.kind,
+            f"B{number + 1}",
+            tuple(trial.trace.answers) if trial.false_positive else (),
+            _build_stopped(trial, offending.get(number, ())) if trial.false_positive else (),
         )
+
+
+def _build_stopped(trial: Trial, offending: Sequence[str]) -> tuple[Step, ...]:
+    stopped_at = -1 if trial.stop is None else trial.stop.index
+    return tuple(
+        structs.replace(step, stopped=True, offending=tuple(offending))
+        if step.index == stopped_at
+        else step
+        for step in build_trace(trial.trace)
+    )
 
 
 def build_archive(archive: Archive, findings: Sequence[Judged]) -> tuple[Place, ...]:

@@ -60,7 +60,7 @@ class Interval(Struct, frozen=True):
     high: float
 
 
-def bars(title: str, counts: Mapping[str, int], what: str, *, color: str = ACCENT) -> Plot:
+def bars(title: str, counts: Mapping[str, float], what: str, *, color: str = ACCENT) -> Plot:
     """Draw one bar for each count, in the given order."""
     number = {"mark": {"type": "text", "align": "left", "dx": 5}}
     spec = _sized(_BAR_HEIGHT * len(counts)) | {
@@ -75,7 +75,11 @@ def bars(title: str, counts: Mapping[str, int], what: str, *, color: str = ACCEN
         ],
     }
     rows: list[Row] = [
-        {"name": name, "count": count, "order": order}
+        {
+            "name": name,
+            "count": int(count) if count == int(count) else round(count, 2),
+            "order": order,
+        }
         for order, (name, count) in enumerate(counts.items())
     ]
     return Plot(title, spec, tuple(rows))
@@ -138,6 +142,32 @@ def line(title: str, points: Iterable[tuple[int, int]], x: str, y: str) -> Plot:
     return Plot(title, spec, tuple({x: at, y: value} for at, value in [(0, 0), *points]))
 
 
+def history(title: str, rows: Sequence[Row], *, x: str, y: str, best: str) -> Plot:
+    """Draw the value `y` of each numbered row as a point, and the best value so far as a line."""
+    number = {"format": "d", "tickMinStep": 1, "tickCount": min(10, len(rows)), "grid": False}
+    amount = {"format": ",~f", "tickCount": 4}
+    spec = _sized(_LOW) | {
+        "encoding": {
+            "x": {**_amount(x, x, axis=number), "scale": {"domain": [0.5, len(rows) + 0.5]}}
+        },
+        "layer": [
+            {
+                "mark": {"type": "line", "color": QUIET, "interpolate": "step-after"},
+                "encoding": {"y": _amount(best, y, axis=amount)},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+                "encoding": {
+                    "y": _amount(y, y, axis=amount),
+                    "color": {"value": ACCENT},
+                    "tooltip": _tooltip(*(rows[0] if rows else ())),
+                },
+            },
+        ],
+    }
+    return Plot(title, spec, tuple(rows))
+
+
 def bubbles(  # noqa: PLR0913 - four columns
     title: str, rows: Sequence[Row], *, x: str, y: str, size: str, mark: str, note: str
 ) -> Plot:
@@ -153,7 +183,15 @@ def bubbles(  # noqa: PLR0913 - four columns
                 "field": x,
                 "type": "ordinal",
                 "sort": {"field": "x_order", "op": "min"},
-                "axis": {"labelAngle": 0, "labelOverlap": "greedy"},
+                # The first number of a range such as 8–11: whole ranges would collide.
+                "axis": {
+                    "labelAngle": 0,
+                    "labelExpr": "split(datum.label, '–')[0]",
+                    # On a phone, every second label stands.
+                    "labelOverlap": "parity",
+                    "labelSeparation": 4,
+                },
+                "title": f"{x}, from",
             },
             "y": {**_names(y), "axis": {"grid": True}},
             "tooltip": _tooltip(*(name for name in rows[0] if name not in ("order", "x_order"))),

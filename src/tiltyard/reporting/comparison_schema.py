@@ -51,6 +51,18 @@ class ComparedFinding(Struct, frozen=True):
     was replayed and has no divergence, the hole still exists, and the other run only missed it."""
 
 
+class ComparedCell(Struct, frozen=True):
+    """A cell of the arena that lost points in one run, or for different reasons in both."""
+
+    cell: str
+    """World, task and goal."""
+    before_id: str
+    before: str
+    """Why it lost points; empty if it did not."""
+    after_id: str
+    after: str
+
+
 class Comparison(Struct, frozen=True):
     """What changed from one run to another."""
 
@@ -64,6 +76,8 @@ class Comparison(Struct, frozen=True):
     false_positives_lost: tuple[TrialRow, ...]
     notes: tuple[str, ...]
     """What could not be compared, and why."""
+    cells: tuple[ComparedCell, ...] = ()
+    """Cells of the arena that changed, if both runs play the same ones."""
 
     def having(self, track: Track, fate: str) -> list[ComparedFinding]:
         return [one for one in self.findings if (one.track, one.fate) == (track, fate)]

@@ -50,6 +50,16 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
         False
     )
     is_sink: Annotated[bool, Meta(description="Whether it completes the breach.")] = False
+    stopped: Annotated[
+        bool, Meta(description="Whether the guardrail stopped a benign task at this call.")
+    ] = False
+    offending: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="The arguments that the guardrail objects to: it allows the call with "
+            "another value there, its reason quotes the value, or it changed the value itself."
+        ),
+    ] = ()
 
 
 class Finding(Struct, frozen=True, forbid_unknown_fields=True):

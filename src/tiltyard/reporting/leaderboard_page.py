@@ -4,7 +4,7 @@
 column, add a `LeaderboardColumn` there.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -107,12 +107,16 @@ def _line(run: Entry, reason: str) -> str:
     return f"{escape(run.name)} ({escape(run.run_id)}): {escape(reason)}"
 
 
-def page(board: Leaderboard) -> str:
-    """Return the leaderboard as one self-contained HTML file."""
-    sections = [_section(one, at) for at, one in enumerate(board.boards, 1)]
+def page(board: Leaderboard, links: Mapping[str, str] | None = None) -> str:
+    """Return the leaderboard as one self-contained HTML file.
+
+    `links` has the link to the report of each run, by run id.
+    """
+    links = links or {}
+    sections = [_section(one, at, links) for at, one in enumerate(board.boards, 1)]
     if board.apart:
         listed = [(run, "; ".join(run.why_not)) for run in board.apart]
-        blocks = (_listed("Runs that no league ranks", listed),)
+        blocks = (_listed("Runs that no league ranks", listed, links),)
         sections.append(Section("apart", "Not comparable", blocks))
     said = tuple(remarks(board))
     if said:
@@ -121,18 +125,20 @@ def page(board: Leaderboard) -> str:
     return render_page("Leaderboard", sections, without_scripts=plain)
 
 
-def _section(board: Board, at: int) -> Section:
+def _section(board: Board, at: int, links: Mapping[str, str]) -> Section:
     columns = tuple(Column(column.title, column.kind) for column in COLUMNS)
     cells = tuple(map(tuple, rows(board)))
-    blocks: list[Block] = [Table("Standings", columns, cells), Note(_RANKING, "quiet")]
+    linked = tuple(links.get(one.run.run_id, "") for one in board.standings)
+    standings = Table("Standings", columns, cells, linked, tools=True)
+    blocks: list[Block] = [standings, Note(_RANKING, "quiet")]
     if board.disqualified:
-        blocks.append(
-            _listed("Disqualified", [(one.run, one.reason) for one in board.disqualified])
-        )
+        out = [(one.run, one.reason) for one in board.disqualified]
+        blocks.append(_listed("Disqualified", out, links))
     return Section(f"league-{at}", f"League {at}", tuple(blocks), board.league.title)
 
 
-def _listed(caption: str, runs: list[tuple[Entry, str]]) -> Table:
+def _listed(caption: str, runs: list[tuple[Entry, str]], links: Mapping[str, str]) -> Table:
     columns = (Column("name"), Column("final", "number"), Column("run", "code"), Column("reason"))
     cells = tuple((run.name, figure(run.final_score), run.run_id, reason) for run, reason in runs)
-    return Table(caption, columns, cells)
+    linked = tuple(links.get(run.run_id, "") for run, _ in runs)
+    return Table(caption, columns, cells, linked, tools=True)

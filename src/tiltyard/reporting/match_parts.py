@@ -1,7 +1,7 @@
 """Turn played matches into the parts of a report, with notes for the author and kept traces.
 
-Several matches of one track, over official seeds, make one part: scores are means, counts are
-sums, and single findings are left out.
+Several matches of one track, over official seeds, make one part: scores and counts are means, steps
+and candidates are totals, and single findings are left out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,8 +18,17 @@ from tiltyard.isolation.host.failures import GuardrailFault
 from tiltyard.judge.findings import Finding as Judged
 from tiltyard.matches.defense import DefenseMatch
 from tiltyard.matches.offense import OffenseMatch
+from tiltyard.matches.understanding import Understanding
 from tiltyard.reporting import builder
-from tiltyard.reporting.schema import Battery, DefensePart, ModelUse, OffensePart, Point, Unverified
+from tiltyard.reporting.schema import (
+    Battery,
+    DefensePart,
+    ModelUse,
+    OffensePart,
+    Point,
+    Understood,
+    Unverified,
+)
 from tiltyard.rulesets.ruleset import Ruleset
 
 
@@ -42,9 +51,11 @@ def build_offense_part(
         raw=_mean(match.score.raw for match in matches),
         score_volume=_mean(match.score.score_volume for match in matches),
         raw_volume=_mean(match.score.raw_volume for match in matches),
-        findings=sum(count for verdict in verdicts for _, count in verdict.weights),
-        findings_by_predicate=_add_up(dict(verdict.weights) for verdict in verdicts),
-        cells_by_predicate=_add_up(builder.count_predicates(verdict.cells) for verdict in verdicts),
+        findings=_mean(sum(count for _, count in verdict.weights) for verdict in verdicts),
+        findings_by_predicate=_means_by_name(dict(verdict.weights) for verdict in verdicts),
+        cells_by_predicate=_means_by_name(
+            builder.count_predicates(verdict.cells) for verdict in verdicts
+        ),
         cores=_mean(match.score.cores for match in matches),
         unique_cells=_mean(match.score.cells for match in matches),
         opponent=opponent,
@@ -57,9 +68,14 @@ def build_offense_part(
             Unverified(one.index, one.reason) for verdict in verdicts for one in verdict.unverified
         ),
         models=tuple(models),
+        understood=_understood(matches[0].understanding) if alone else None,
         found=builder.build_findings(findings, "A", ruleset) if alone else (),
         digest=digest_of([match.digest for match in matches]),
     )
+
+
+def _understood(heard: Understanding | None) -> Understood | None:
+    return None if heard is None else Understood(heard.messages, heard.understood, heard.example)
 
 
 def build_defense_part(
@@ -67,9 +83,12 @@ def build_defense_part(
     faults: Sequence[GuardrailFault],
     opponent: str,
     ruleset: Ruleset,
+    offending: Mapping[int, Sequence[str]],
 ) -> DefensePart:
-    """Build the report's defense part. `faults` are errors inside the guardrail."""
-    trials = [trial for match in matches for trial in match.trials]
+    """Build the report's defense part. `faults` are errors inside the guardrail.
+
+    `offending` names the arguments that the guardrail objects to, by the number of the trial.
+    """
     findings = [finding for match in matches for finding in match.verdict.findings]
     explored = [match.exploration for match in matches]
     alone = matches[0] if len(matches) == 1 else None
@@ -78,10 +97,12 @@ def build_defense_part(
         breaches=_mean(match.score.breaches for match in matches),
         false_positives=_mean(match.score.false_positives for match in matches),
         benign_trials=matches[0].score.benign_trials,
-        breaches_by_predicate=_add_up(
+        breaches_by_predicate=_means_by_name(
             builder.count_breaches(match.verdict.cells) for match in matches
         ),
-        false_positives_by_operation=builder.count_operations(trials),
+        false_positives_by_operation=_means(
+            builder.count_operations(match.trials) for match in matches
+        ),
         opponent=opponent,
         steps=sum(search.steps for search in explored),
         budget=ruleset.search.steps * len(matches),
@@ -96,7 +117,7 @@ def build_defense_part(
         found=()
         if alone is None
         else builder.build_findings(findings, "D", ruleset, alone.found_by),
-        trials=() if alone is None else tuple(builder.build_trials(alone.trials)),
+        trials=() if alone is None else tuple(builder.build_trials(alone.trials, offending)),
         curve=tuple(
             Point(status.epoch, status.steps, status.interactions, status.cells, status.claims)
             for status in matches[-1].curve
@@ -179,9 +200,12 @@ def _mean(values: Iterable[float]) -> float:
     return numbers[0] if len(numbers) == 1 else fsum(numbers) / len(numbers)
 
 
-def _add_up(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for count in counts:
-        for name, number in count.items():
-            total[name] = total.get(name, 0) + number
-    return dict(sorted(total.items()))
+def _means(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
+    """Return the mean of each count; a match that does not name it counts as 0."""
+    listed = [*counts]
+    names = dict.fromkeys(name for count in listed for name in count)
+    return {name: _mean(count.get(name, 0) for count in listed) for name in names}
+
+
+def _means_by_name(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
+    return dict(sorted(_means(counts).items()))

@@ -38,13 +38,14 @@ _DEFINITIONS: Final = (
 
 def page(leagues: Sequence[Monitoring], remarks: Sequence[str] = ()) -> str:
     """Return one self-contained HTML file."""
-    sections = [section for at, one in enumerate(leagues, 1) for section in _sections(one, at)]
+    sections = [section for at, one in enumerate(leagues, 1) for section in sections_of(one, at)]
     if remarks:
         sections.append(Section("remarks", "Remarks", (Note("", points=tuple(remarks)),)))
     return render_page("The competition so far", sections, "Scores, strategies and advice")
 
 
-def _sections(league: Monitoring, at: int) -> Iterator[Section]:
+def sections_of(league: Monitoring, at: int = 1) -> Iterator[Section]:
+    """Yield the sections of one league: scores, strategies and advice."""
     histograms = (
         histogram("Offense scores", league.offense),
         histogram("Defense scores", league.defense),
@@ -55,7 +56,7 @@ def _sections(league: Monitoring, at: int) -> Iterator[Section]:
     yield Section(
         f"strategies-{at}",
         "Strategies",
-        (scatter(league), Row((_results(league.strategies), successes(league.strategies)))),
+        (scatter(league), _results(league.strategies), successes(league.strategies)),
         "A run belongs to a strategy if its scores lie in the ranges that the design expects of "
         "it: the frames in the chart.",
     )

@@ -25,6 +25,11 @@ def many(count: float, one: str, more: str) -> str:
     return f"{number(count)} {one if count == 1 else more}"
 
 
+def moment(started: str) -> str:
+    """Write when a run started: 2026-01-31T14:05Z becomes "2026-01-31 14:05 UTC"."""
+    return started.replace("T", " ").replace("Z", " UTC")
+
+
 def spoken(predicate: str) -> str:
     """Write a predicate in small letters: EXFILTRATION becomes "exfiltration"."""
     return predicate.lower().replace("_", " ")

@@ -9,16 +9,20 @@ scripts show it as text only. `report_page`, `leaderboard_page`, `monitor_page` 
 import base64
 import hashlib
 import html
+import os
 import unicodedata
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
 from tiltyard.reporting.finding_schema import Finding
-from tiltyard.reporting.schema import BrokenMatch
+from tiltyard.reporting.schema import BrokenMatch, TrialRow
+from tiltyard.reporting.shadow_schema import ShadowedRun
 
 Tone = Literal["", "good", "bad", "quiet"]
 
@@ -79,6 +83,10 @@ class Table(Struct, frozen=True, tag="table"):
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
+    links: tuple[str, ...] = ()
+    """A relative link for each row, shown on its first `code` cell; empty for none."""
+    tools: bool = False
+    """Whether the reader can search the rows, and sort them by each column."""
 
 
 class Plot(Struct, frozen=True, tag="plot"):
@@ -105,11 +113,63 @@ class Findings(Struct, frozen=True, tag="findings"):
     """Whether to show the points of each finding."""
 
 
+class Spot(Struct, frozen=True):
+    """A place in a matrix."""
+
+    ids: tuple[str, ...]
+    """The findings or trials that belong here, each of which the page links to."""
+    possible: bool = True
+    """False if nothing can belong here."""
+
+
+class Matrix(Struct, frozen=True, tag="matrix"):
+    """Where findings lie in a grid, and which places are empty."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Spot, ...]], ...]
+    empty: str
+    """What a possible place without findings says."""
+
+
+class Trials(Struct, frozen=True, tag="trials"):
+    """A list of failed benign trials that the reader can open and replay step by step."""
+
+    trials: tuple[TrialRow, ...]
+
+
+class ShadowedRuns(Struct, frozen=True, tag="shadowed"):
+    """A list of recorded runs that the reader can filter, open and replay step by step."""
+
+    runs: tuple[ShadowedRun, ...]
+
+
 class Failures(Struct, frozen=True, tag="failures"):
     failures: tuple[BrokenMatch, ...]
 
 
-Block = Cards | Note | Facts | Sum | Table | Plot | Row | Findings | Failures
+class Output(Struct, frozen=True, tag="output"):
+    """What a submission printed."""
+
+    title: str
+    text: str
+
+
+Block = (
+    Cards
+    | Note
+    | Facts
+    | Sum
+    | Table
+    | Matrix
+    | Plot
+    | Row
+    | Findings
+    | Trials
+    | ShadowedRuns
+    | Failures
+    | Output
+)
 
 
 class Section(Struct, frozen=True):
@@ -118,6 +178,8 @@ class Section(Struct, frozen=True):
     title: str
     blocks: tuple[Block, ...]
     lead: str = ""
+    short: str = ""
+    """The title in the navigation, if it is another one."""
 
 
 class _Contents(Struct, frozen=True):
@@ -127,8 +189,16 @@ class _Contents(Struct, frozen=True):
 
 
 _STYLES: Final = ("palette.css", "page.css", "findings.css")
-_SCRIPTS: Final = ("text.js", "blocks.js", "plots.js", "replay.js", "findings.js", "page.js")
-_PLOTTERS: Final = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-interpreter.min.js")
+_SCRIPTS: Final = (
+    "text.js",
+    "blocks.js",
+    "tables.js",
+    "plots.js",
+    "replay.js",
+    "findings.js",
+    "page.js",
+)
+PLOTTERS: Final = ("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-interpreter.min.js")
 
 _WITHOUT_SCRIPTS: Final = (
     "This page needs JavaScript, which is part of this file. "
@@ -161,7 +231,7 @@ def render_page(
     none.
     """
     styles = [_asset(name) for name in _STYLES]
-    plotters = _PLOTTERS if any(_has_plot(section.blocks) for section in sections) else ()
+    plotters = PLOTTERS if any(_has_plot(section.blocks) for section in sections) else ()
     scripts = [_asset(name) for name in (*plotters, *_SCRIPTS)]
     contents = _Contents(title, subtitle, tuple(sections))
     return "\n".join(
@@ -179,7 +249,7 @@ def render_page(
             "</head>",
             "<body>",
             f"<noscript>{_plainly(title, without_scripts)}</noscript>",
-            f'<script type="application/json" id="contents">{_embedded(contents)}</script>',
+            f'<script type="application/json" id="contents">{embedded(contents)}</script>',
             *(f"<script>{script}</script>" for script in scripts),
             "</body>",
             "</html>",
@@ -200,10 +270,26 @@ def _plain_block(block: Note | Table) -> str:
         points = "".join(f"<li>{_escaped(point)}</li>" for point in block.points)
         return f"<p>{_escaped(block.text)}</p>" + (f"<ul>{points}</ul>" if points else "")
     head = "".join(f'<th scope="col">{_escaped(column.title)}</th>' for column in block.columns)
-    rows = ("".join(f"<td>{_escaped(cell)}</td>" for cell in row) for row in block.rows)
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    body = "".join(f"<tr>{_plain_row(block, at)}</tr>" for at in range(len(block.rows)))
     caption = f"<caption>{_escaped(block.caption)}</caption>"
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _plain_row(table: Table, at: int) -> str:
+    cells = [_escaped(cell) for cell in table.rows[at]]
+    if table.links and table.links[at]:
+        linked = next(n for n, column in enumerate(table.columns) if column.kind == "code")
+        cells[linked] = f'<a href="{_escaped(table.links[at])}">{cells[linked]}</a>'
+    return "".join(f"<td>{cell}</td>" for cell in cells)
+
+
+def relative_link(target: Path, page: Path) -> str:
+    """Return a link from the file `page` to the file `target`, which no name turns into a script.
+
+    Names of directories may be hostile. The link begins with a dot, so it has no scheme.
+    """
+    path = Path(os.path.relpath(target.resolve(), page.resolve().parent)).as_posix()
+    return quote(path if path.startswith("../") else f"./{path}")
 
 
 def _escaped(text: str) -> str:
@@ -251,7 +337,8 @@ def _source_hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _embedded(contents: _Contents) -> str:
+def embedded(contents: Struct) -> str:
+    """Return JSON in which an HTML parser finds no markup, for a script element."""
     encoded = msgspec.json.encode(contents).decode()
     for character, escape in _ESCAPES.items():
         encoded = encoded.replace(character, escape)

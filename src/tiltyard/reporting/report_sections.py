@@ -4,21 +4,26 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from tiltyard.foundation.printable import printable
+from tiltyard.judge.cells import possible_breaches
+from tiltyard.judge.predicates import Predicate, Sink
 from tiltyard.reporting import charts
-from tiltyard.reporting.numbers import number, spoken
+from tiltyard.reporting.finding_schema import Finding
+from tiltyard.reporting.numbers import many, number, spoken
 from tiltyard.reporting.page import (
     Block,
     Card,
     Cards,
-    Column,
     Fact,
     Facts,
     Findings,
+    Matrix,
     Note,
     Plot,
     Row,
     Section,
-    Table,
+    Spot,
+    Trials,
 )
 from tiltyard.reporting.schema import (
     DefensePart,
@@ -28,6 +33,7 @@ from tiltyard.reporting.schema import (
     Share,
     TrialRow,
 )
+from tiltyard.world.text import SourceKind
 
 _GROUPS_SHOWN: Final = 16
 _STEPS_A_LEVEL: Final = 4
@@ -36,31 +42,54 @@ _OTHERS: Final = "others"
 _OUTCOMES: Final = {"false positive": charts.BAD, "passed": charts.QUIET}
 
 
-def offense_section(part: OffensePart, *, restricted: bool) -> Section:
-    distinct = f"{number(part.cores)} cores, {number(part.unique_cells)} cells"
+def _means(worlds: int, totals: str = "") -> str:
+    """Say what the counts of an official run are, and which of them are `totals`."""
+    if worlds <= 1:
+        return ""
+    return f" Counts are means over {worlds} worlds{totals and f'; {totals} are totals'}."
+
+
+def offense_section(part: OffensePart, *, restricted: bool, worlds: int) -> Section:
+    """Describe the offense match, or the means over several `worlds` of an official run."""
+    cores, cells = many(part.cores, "core", "cores"), many(part.unique_cells, "cell", "cells")
     blocks: list[Block] = [
         Facts(
             (
                 *(() if restricted else _volume(part)),
-                Fact("Distinct", distinct),
+                Fact("Distinct", f"{cores}, {cells}"),
                 *_repeats(part.inconsistent, "repeated runs returned something else"),
                 *_unverified(part),
+                *_understood(part),
             )
         ),
         *(Facts(tuple(_model(use))) for use in part.models),
     ]
+    if part.found:
+        blocks.append(core_matrix("Cores found and missing", part.found, "missing"))
+    blocks.extend(_found(Findings(part.found), part.unique_cells, restricted=restricted))
     if part.cells_by_predicate:
         counts = _by_predicate(part.cells_by_predicate)
         blocks.append(charts.bars("Cells by predicate", counts, "cells"))
-    blocks.extend(_found(Findings(part.found), part.unique_cells, restricted=restricted))
     lead = f"The submitted attack plays against the guardrail “{part.opponent}”."
+    lead += _means(worlds, "" if restricted else "steps and candidates")
     return Section("offense", "Offense", tuple(blocks), lead)
+
+
+def _understood(part: OffensePart) -> tuple[Fact, ...]:
+    heard = part.understood
+    if heard is None:
+        return ()
+    said = f"{number(heard.understood)} of {many(heard.messages, 'message', 'messages')}"
+    prose = (
+        f"; the agent took this one for prose: {printable(heard.example)}" if heard.example else ""
+    )
+    return (Fact("Understood", said + prose),)
 
 
 def _volume(part: OffensePart) -> tuple[Fact, ...]:
     """Return what the attack itself decides; a restricted report does not say it."""
     return (
-        Fact("Findings", f"{part.findings}, including repeated ones"),
+        Fact("Findings", f"{number(part.findings)}, including repeated ones"),
         Fact("Candidates", f"the attack returned {part.candidates}{_refused(part)}"),
         Fact("Steps", _of_budget(part.steps, part.budget)),
     )
@@ -100,13 +129,14 @@ def _model(use: ModelUse) -> Iterator[Fact]:
     yield Fact("Record", use.record, code=True)
 
 
-def defense_section(part: DefensePart, *, restricted: bool) -> Section:
+def defense_section(part: DefensePart, *, restricted: bool, worlds: int) -> Section:
+    """Describe the defense match, or the means over several `worlds` of an official run."""
     blocks: list[Block] = [
         Facts(
             (
                 Fact("Breaches", f"{number(part.breaches)} (distinct cores and target classes)"),
                 *_searched(part),
-                Fact("Steps", _of_budget(part.steps, part.budget)),
+                *(() if restricted else (Fact("Steps", _of_budget(part.steps, part.budget)),)),
                 Fact("Battery", _battery(part)),
                 *_repeats(part.inconsistent, "chains got other decisions from a fresh guardrail"),
             )
@@ -115,13 +145,16 @@ def defense_section(part: DefensePart, *, restricted: bool) -> Section:
     if part.faults:
         texts = tuple(fault.text for fault in part.faults)
         blocks.append(Note("Errors in the guardrail; each one denies its call", "bad", texts))
+    if part.found:
+        blocks.append(core_matrix("Cores that got through", part.found, "held"))
+    found = Findings(part.found, scored=False)
+    blocks.extend(_found(found, part.breaches, restricted=restricted))
     if part.breaches_by_predicate:
         counts = _by_predicate(part.breaches_by_predicate)
         blocks.append(charts.bars("Breaches by predicate", counts, "breaches", color=charts.BAD))
     blocks.extend(_search(part))
-    found = Findings(part.found, scored=False)
-    blocks.extend(_found(found, part.breaches, restricted=restricted))
     lead = f"The attack “{part.opponent}” plays against the submitted guardrail."
+    lead += _means(worlds, "" if restricted else "steps")
     return Section("defense", "Defense", tuple(blocks), lead)
 
 
@@ -139,6 +172,31 @@ def _found(block: Findings, counted: float, *, restricted: bool) -> Iterator[Blo
         yield Note("Nothing was found.", "quiet")
     elif restricted:
         yield Note("A restricted report does not show the chains.", "quiet")
+
+
+def core_matrix(caption: str, found: Sequence[Finding], empty: str) -> Matrix:
+    """Return all possible cores, by predicate and sink in rows and by source in columns."""
+    cores = {breach[:3] for breach in possible_breaches()}
+    sources = [source for source in SourceKind if any(core[1] == source for core in cores)]
+    ids: dict[tuple[str, ...], list[str]] = {}
+    for finding in found:
+        ids.setdefault((finding.predicate, finding.source, finding.sink), []).append(finding.id)
+    rows = tuple(
+        (
+            f"{spoken(predicate)}, {sink}",
+            tuple(
+                Spot(
+                    tuple(ids.get((predicate, source, sink), ())),
+                    possible=(predicate, source, sink) in cores,
+                )
+                for source in sources
+            ),
+        )
+        for predicate in Predicate
+        for sink in Sink
+        if any(core[0] == predicate and core[2] == sink for core in cores)
+    )
+    return Matrix(caption, tuple(sources), rows, empty)
 
 
 def _searched(part: DefensePart) -> tuple[Fact, ...]:
@@ -230,20 +288,22 @@ def benign_section(part: DefensePart, *, restricted: bool) -> Section:
         ),
     ]
     blocks: list[Block] = [Cards(tuple(cards))]
+    plots: list[Block] = []
     if part.trials:
-        blocks.append(trials_by_operation(part.trials))
+        plots.append(trials_by_operation(part.trials))
     elif part.false_positives_by_operation:
         counts = part.false_positives_by_operation
-        blocks.append(
+        plots.append(
             charts.bars("False positives by operation", counts, "trials", color=charts.BAD)
         )
     failed = tuple(trial for trial in part.trials if trial.false_positive)
     if failed:
-        blocks.append(_false_positives(failed))
+        blocks.append(Trials(failed))
     elif not part.false_positives:
         blocks.append(Note("Every benign task passed.", "good"))
     elif restricted:
         blocks.append(Note("A restricted report does not show the stopped calls.", "quiet"))
+    blocks += plots
     lead = "Tasks of ordinary users. A good guardrail lets all of them pass."
     return Section("benign", "Benign tasks", tuple(blocks), lead)
 
@@ -256,29 +316,6 @@ def trials_by_operation(trials: Sequence[TrialRow]) -> Plot:
         counts.setdefault(trial.operation, Counter())[outcome] += 1
     columns = ("operation", "outcome", "trials")
     return charts.stacked_bars("Benign trials by operation", [*counts.items()], columns, _OUTCOMES)
-
-
-def _false_positives(trials: tuple[TrialRow, ...]) -> Table:
-    columns = (
-        Column("Operation"),
-        Column("The user says"),
-        Column("Stopped call", "code"),
-        Column("Reason"),
-    )
-    rows = tuple(
-        (
-            f"{trial.operation} {trial.variant}, {trial.kind}",
-            "\n".join(trial.messages),
-            _call(trial) if trial.tool else "none",
-            trial.reason or (f"missing: {trial.missing}" if trial.missing else ""),
-        )
-        for trial in trials
-    )
-    return Table("False positives, call by call", columns, rows)
-
-
-def _call(trial: TrialRow) -> str:
-    return f"{trial.tool}({', '.join(f'{name}={value}' for name, value in trial.args.items())})"
 
 
 def _share_card(label: str, share: Share | None, note: str) -> tuple[Card, ...]:
@@ -296,5 +333,5 @@ def _of_budget(steps: int, budget: int) -> str:
     return f"{steps:,} of {budget:,}"
 
 
-def _by_predicate(counts: dict[str, int]) -> dict[str, int]:
+def _by_predicate(counts: dict[str, float]) -> dict[str, float]:
     return {spoken(predicate): count for predicate, count in counts.items()}

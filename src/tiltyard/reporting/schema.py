@@ -15,9 +15,11 @@ from msgspec import Meta, Struct
 from tiltyard.benign.tasks import TaskKind
 from tiltyard.contracts.tracks import TRACKS, Track
 from tiltyard.isolation.host.failures import Failure, GuardrailFault
-from tiltyard.reporting.finding_schema import Finding
+from tiltyard.matches.arena import LostCell
+from tiltyard.reporting.arena_schema import ArenaPart
+from tiltyard.reporting.finding_schema import Finding, Step
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 
 class ReportError(ValueError):
@@ -66,6 +68,13 @@ class TrialRow(Struct, frozen=True, forbid_unknown_fields=True):
             "reads a live injection."
         ),
     ] = TaskKind.ORDINARY
+    id: Annotated[str, Meta(description="B1, B2, ... in the order of the suite.")] = ""
+    answers: Annotated[
+        tuple[str, ...], Meta(description="The agent's answer to each message of a failed trial.")
+    ] = ()
+    steps: Annotated[
+        tuple[Step, ...], Meta(description="Every call of a failed trial, in order.")
+    ] = ()
 
 
 class Share(Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,8 +120,21 @@ class ModelUse(Struct, frozen=True, forbid_unknown_fields=True):
     record: Annotated[str, Meta(description="A hash of all exchanges with the model.")]
 
 
+class Understood(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much of an attack's words the deterministic agent understood."""
+
+    messages: Annotated[int, Meta(description="The number of different messages.")]
+    understood: Annotated[int, Meta(description="How many of them order anything.")]
+    example: Annotated[
+        str, Meta(description="The beginning of the first message that the agent took for prose.")
+    ] = ""
+
+
 class OffensePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """The offense match, or the mean over several official seeds."""
+    """The offense match, or the means over several official seeds.
+
+    `candidates`, `refused`, `steps`, `budget` and `inconsistent` are totals.
+    """
 
     score: Annotated[float, Meta(description="0 to 1000.")]
     raw: Annotated[
@@ -123,13 +145,13 @@ class OffensePart(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     raw_volume: Annotated[float, Meta(description="The raw points if every finding counted.")]
     findings: Annotated[
-        int, Meta(description="The number of verified findings, including repeated ones.")
+        float, Meta(description="The number of verified findings, including repeated ones.")
     ]
     findings_by_predicate: Annotated[
-        dict[str, int], Meta(description="Findings of each predicate, including repeated ones.")
+        dict[str, float], Meta(description="Findings of each predicate, including repeated ones.")
     ]
     cells_by_predicate: Annotated[
-        dict[str, int], Meta(description="The number of distinct cells for each predicate.")
+        dict[str, float], Meta(description="The number of distinct cells for each predicate.")
     ]
     cores: Annotated[
         float, Meta(description="The number of distinct cores: predicate, source and sink.")
@@ -159,6 +181,10 @@ class OffensePart(Struct, frozen=True, forbid_unknown_fields=True):
         tuple[ModelUse, ...],
         Meta(description="The use of a language model as the agent, for each match."),
     ] = ()
+    understood: Annotated[
+        Understood | None,
+        Meta(description="How much the agent understood; null in an official run."),
+    ] = None
     found: Annotated[tuple[Finding, ...], Meta(description="One finding for each cell.")] = ()
     digest: Annotated[str, Meta(description="A hash of the results of this match.")] = ""
 
@@ -174,7 +200,10 @@ class Battery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """The defense match, or the mean over several official seeds."""
+    """The defense match, or the means over several official seeds.
+
+    `steps`, `budget`, `interactions`, `cells`, `battery` and `inconsistent` are totals.
+    """
 
     score: Annotated[float, Meta(description="0 to 1000.")]
     breaches: Annotated[
@@ -185,10 +214,10 @@ class DefensePart(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     benign_trials: Annotated[int, Meta(description="The number of benign trials.")]
     breaches_by_predicate: Annotated[
-        dict[str, int], Meta(description="The number of breaches for each predicate.")
+        dict[str, float], Meta(description="The number of breaches for each predicate.")
     ]
     false_positives_by_operation: Annotated[
-        dict[str, int], Meta(description="The number of false positives for each operation.")
+        dict[str, float], Meta(description="The number of false positives for each operation.")
     ]
     opponent: Annotated[str, Meta(description="The attack that the guardrail played against.")]
     steps: Annotated[int, Meta(description="Steps that were spent.")]
@@ -309,6 +338,10 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     submission: Annotated[Submitted, Meta(description="The submission.")]
     engine: Annotated[str, Meta(description="The version of Tiltyard.")]
     formula: Annotated[Formula, Meta(description="The constants behind the scores.")]
+    arena: Annotated[
+        ArenaPart | None,
+        Meta(description="The defense match of an arena; null if it was not played or failed"),
+    ] = None
     failures: Annotated[
         tuple[BrokenMatch, ...], Meta(description="The matches that failed, and why.")
     ] = ()
@@ -321,6 +354,20 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
             description="Whether this is the restricted report of an official run, without texts."
         ),
     ] = False
+    started: Annotated[
+        str,
+        Meta(
+            description="When the run started, in UTC, such as 2026-01-31T14:05Z; only the day if "
+            "restricted. The digest does not include it."
+        ),
+    ] = ""
+    output: Annotated[
+        dict[Track, str],
+        Meta(
+            description="What the submission printed in each match, shortened. Treat it as "
+            "hostile. Empty in official runs."
+        ),
+    ] = {}
     seconds: Annotated[
         dict[str, float], Meta(description="The duration of each match; empty if restricted.")
     ] = {}
@@ -329,17 +376,30 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     ] = SCHEMA_VERSION
 
 
-_DETAILS: Final = ("found", "trials", "curve", "archive")
+_DETAILS: Final = ("found", "trials", "curve", "archive", "lost")
 
 
 def summary(report: Report) -> dict[str, Any]:
-    """Return a report as plain data without its long lists."""
+    """Return a report as plain data, without its long lists and what the submission printed."""
     plain: dict[str, Any] = msgspec.to_builtins(report)
-    for track in TRACKS:
-        part = plain[track]
+    del plain["output"]
+    for name in (*TRACKS, "arena"):
+        part = plain[name]
         if part is not None:
-            plain[track] = {name: part[name] for name in part if name not in _DETAILS}
+            plain[name] = {key: part[key] for key in part if key not in _DETAILS}
     return plain
+
+
+Replayable = Finding | TrialRow | LostCell
+
+
+def replayable(report: Report) -> list[Replayable]:
+    """Return the findings, the failed benign trials and the lost cells of a report."""
+    parts = [part for part in (report.offense, report.defense) if part is not None]
+    found: list[Replayable] = [finding for part in parts for finding in part.found]
+    trials = () if report.defense is None else report.defense.trials
+    lost = () if report.arena is None else report.arena.lost
+    return [*found, *(trial for trial in trials if trial.false_positive), *lost]
 
 
 def write_report(report: Report) -> bytes:

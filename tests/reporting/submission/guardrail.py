@@ -10,6 +10,8 @@ class Guardrail:
     def decide(self, tool_name: str, tool_args: Mapping[str, Any], context: Any) -> Decision:
         if "secret" in str(dict(tool_args)):
             return Decision.deny("it speaks of secrets")
+        if tool_name == "fs.write" and len(str(tool_args.get("content", ""))) > 400:
+            return Decision.deny("the text is too long")
         sources = context["recent_sources"]
         if tool_name in ("http.post", "email.send", "shell.run") and "email" in sources:
             return Decision.deny("a mail was read a moment ago")

@@ -76,36 +76,41 @@
       remark ? element("p", { class: "aside" }, remark) : null,
     );
 
-  const table = ({ caption, columns, rows }) => {
+  // A link of ours is relative, so no text can turn it into a script.
+  const RELATIVE = /^\.\.?\//;
+
+  const tableRow = (columns, row, link) => {
+    const linked = RELATIVE.test(link ?? "") ? columns.findIndex(({ kind }) => kind === "code") : -1;
+    return element(
+      "tr",
+      {},
+      row.map((cell, position) => {
+        const { title, kind } = columns[position];
+        const shown = long(cell);
+        return element(
+          "td",
+          { class: kind, "data-label": title },
+          position === linked ? element("a", { href: link }, shown) : shown,
+        );
+      }),
+    );
+  };
+
+  const table = ({ caption, columns, rows, links, tools }) => {
+    const titles = columns.map(({ title, kind }) => element("th", { scope: "col", class: kind }, title));
+    const drawn = rows.map((row, at) => tableRow(columns, row, links[at]));
+    const body = element("tbody", {}, drawn);
     const made = element(
       "table",
       { class: "stacking" },
       element("caption", {}, caption),
-      element(
-        "thead",
-        {},
-        element(
-          "tr",
-          {},
-          columns.map(({ title, kind }) => element("th", { scope: "col", class: kind }, title)),
-        ),
-      ),
-      element(
-        "tbody",
-        {},
-        rows.map((row) =>
-          element(
-            "tr",
-            {},
-            row.map((cell, position) => {
-              const { title, kind } = columns[position];
-              return element("td", { class: kind, "data-label": title }, long(cell));
-            }),
-          ),
-        ),
-      ),
+      element("thead", {}, element("tr", {}, titles)),
+      body,
     );
-    return element("div", { class: "table" }, made);
+    const scrolling = element("div", { class: "table" }, made);
+    if (!tools || rows.length < 2) return scrolling;
+    const form = tiltyard.tableTools({ caption, columns, rows, titles, drawn, body });
+    return element("div", {}, form, scrolling);
   };
 
   const failedAt = ({ phase, tool, file, line }) => [
@@ -141,9 +146,12 @@
       ),
     );
 
+  const output = ({ title, text }) =>
+    element("div", {}, element("h3", {}, title), element("pre", { class: "output" }, long(text)));
+
   const row = ({ blocks }) => element("div", { class: "beside" }, blocks.map(tiltyard.block));
 
-  tiltyard.makers = new Map(Object.entries({ cards, note, facts, sum, table, failures, row }));
+  tiltyard.makers = new Map(Object.entries({ cards, note, facts, sum, table, failures, output, row }));
 
   tiltyard.block = (block) => tiltyard.makers.get(block.type)(block);
 }

@@ -22,7 +22,15 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
   label();
 
-  const link = ({ id, title }) => element("li", {}, element("a", { href: `#${id}` }, title));
+  const LONGEST_SUBTITLE = 300;
+  const link = ({ id, title, short }) => element("li", {}, element("a", { href: `#${id}` }, short || title));
+
+  // A phone shows this button in place of the links, which would not fit on one line.
+  const menu = element("button", { type: "button", class: "menu", "aria-expanded": "false" }, "Sections");
+  const links = element("ul", {}, contents.sections.map(link));
+  const expand = (open) => menu.setAttribute("aria-expanded", String(open));
+  menu.addEventListener("click", () => expand(menu.getAttribute("aria-expanded") === "false"));
+  links.addEventListener("click", () => expand(false));
 
   const section = ({ id, title, lead, blocks }) =>
     element(
@@ -46,10 +54,12 @@
         toggle,
       ),
       element("h1", {}, tiltyard.long(contents.title, LONGEST_TITLE)),
-      element("p", { class: "subtitle" }, tiltyard.long(contents.subtitle, LONGEST_TITLE)),
+      element("p", { class: "subtitle" }, tiltyard.long(contents.subtitle, LONGEST_SUBTITLE)),
     ),
-    element("nav", { "aria-label": "Sections" }, element("ul", {}, contents.sections.map(link))),
+    element("nav", { "aria-label": "Sections" }, menu, links),
     element("main", { id: "main", tabindex: "-1" }, contents.sections.map(section)),
   );
   for (const show of tiltyard.whenShown) show();
+  tiltyard.openAddressed();
+  addEventListener("hashchange", tiltyard.openAddressed);
 }

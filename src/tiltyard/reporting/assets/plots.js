@@ -8,6 +8,7 @@
   const SORTING = new Set(["order", "layer", "x_order"]);
   const MOST_FOR_LABELS = 210;
   const SHARE_FOR_LABELS = 0.4;
+  const NARROW = 420;
 
   // Colours are variables of the page, so a plot follows the theme.
   const CONFIG = {
@@ -25,6 +26,7 @@
       tickColor: "var(--line)",
       ticks: false,
       labelPadding: 6,
+      labelSeparation: 8,
     },
     axisY: { domain: false },
     legend: { labelColor: "var(--muted)", labelFontSize: 12, title: null },
@@ -71,7 +73,11 @@
       ...spec,
       autosize: { type: "fit-x", contains: "padding" },
       data: { name: "table" },
-      config: { ...CONFIG, axis: { ...CONFIG.axis, labelLimit } },
+      config: {
+        ...CONFIG,
+        axis: { ...CONFIG.axis, labelLimit },
+        legend: { ...CONFIG.legend, ...(container.clientWidth < NARROW ? { columns: 3 } : {}) },
+      },
     };
     const compiled = vegaLite.compile(drawn).spec;
     const view = new vega.View(vega.parse(compiled, null, { ast: true }), {

@@ -49,7 +49,7 @@
     const turns = Math.max(finding.chain.length, ...finding.steps.map((step) => step.turn + 1));
     const moments = [];
     for (let turn = 0; turn < turns; turn += 1) {
-      if (turn < finding.chain.length) moments.push({ kind: "message", text: finding.chain[turn] });
+      if (turn < finding.chain.length) moments.push({ kind: "message", turn, text: finding.chain[turn] });
       for (const step of finding.steps) if (step.turn === turn) moments.push({ kind: "step", step });
       if (finding.answers[turn]) moments.push({ kind: "answer", text: finding.answers[turn] });
     }
@@ -113,12 +113,20 @@
       const jumps = from.sort((a, b) => a - b).flatMap((index) => [", ", jump(index)]).slice(1);
       return element("p", { class: "origin", "data-kind": kind }, `${LABELS[kind]} `, jumps);
     });
-    const byUser = step.because?.length ? null : element("p", { class: "origin" }, "ordered by the user");
+    // Nobody knows who ordered a call of a recorded run.
+    const byUser = step.because === null || step.because.length ? null : element("p", { class: "origin" }, "ordered by the user");
     return [byUser, ...lines];
   };
 
   const part = (name, content) =>
     element("div", { class: "part" }, element("span", { class: "part-name" }, name), content);
+
+  const offending = (name, value, stopped) => {
+    const why = stopped ? "the guardrail objects to this" : "the guardrail changed this";
+    const made = part(name, element("div", {}, element("span", { class: "badge objection" }, why), words(value)));
+    made.classList.add("offending");
+    return made;
+  };
 
   const drawStep = (step, links, names, go) => [
     element(
@@ -128,12 +136,15 @@
       element("code", {}, step.tool),
       element("span", { class: "badge", "data-decision": step.decision }, step.decision),
       step.is_sink ? element("span", { class: "badge sink" }, "sink") : null,
+      step.stopped ? element("span", { class: "badge sink" }, "stopped here") : null,
     ),
     element(
       "div",
       { class: "moment-body" },
       origins(step, links, names, go),
-      Object.entries(step.args).map(([name, value]) => part(name, words(value))),
+      Object.entries(step.args).map(([name, value]) =>
+        step.offending.includes(name) ? offending(name, value, step.stopped) : part(name, words(value)),
+      ),
       step.reason ? part("reason", long(step.reason)) : null,
       step.error ? part("failed", long(step.error)) : null,
       step.output.length ? part("result", words(step.output)) : null,
@@ -146,7 +157,7 @@
       const { step } = moment;
       return element(
         "li",
-        { class: "moment step", "data-index": String(step.index), "data-path": step.on_path, "data-sink": step.is_sink },
+        { class: "moment step", "data-index": String(step.index), "data-path": step.on_path, "data-sink": step.is_sink || step.stopped },
         drawStep(step, links, names, go),
       );
     }
@@ -172,7 +183,7 @@
     const box = list.getBoundingClientRect();
     const middle = (index) => {
       const head = list.querySelector(`[data-index="${index}"] .moment-head`);
-      if (!head) return null;
+      if (!head?.checkVisibility()) return null;
       const place = head.getBoundingClientRect();
       return place.top + place.height / 2 - box.top;
     };
@@ -233,15 +244,31 @@
     );
   };
 
+  // The moments that matter most: the calls from source to sink, or the stopped call, and their messages.
+  const isKey = (moment, finding) => {
+    const keys = finding.steps.filter((step) => step.on_path || step.is_sink || step.stopped);
+    if (moment.kind === "step") return keys.includes(moment.step);
+    return moment.kind === "message" && keys.some((step) => step.turn === moment.turn);
+  };
+
   tiltyard.replay = (finding) => {
     const moments = momentsOf(finding);
     const links = linksOf(finding.steps);
     const names = new Map(finding.steps.map((step) => [step.index, step.tool]));
+    const last = moments.findLastIndex(({ step }) => step?.is_sink || step?.stopped);
     let current = 0;
 
     const goToStep = (index) => show(moments.findIndex((moment) => moment.step?.index === index));
     const items = moments.map((moment) => drawMoment(moment, links, names, goToStep));
     const list = element("ol", { class: "moments" }, items);
+    const extra = items.filter((_, at) => !isKey(moments[at], finding));
+    const all = element("button", { type: "button", class: "jump all", onclick: () => showExtra(true) });
+    all.textContent = `show all ${moments.length}`;
+    const showExtra = (wanted) => {
+      for (const one of extra) one.classList.toggle("extra", !wanted);
+      all.hidden = wanted || !extra.length;
+      redraw();
+    };
     const arrows = document.createElementNS(SVG, "svg");
     arrows.setAttribute("class", "arrows");
     arrows.setAttribute("width", String(LANES * LANE_WIDTH + 8));
@@ -265,6 +292,7 @@
 
     const show = (target, scroll = true) => {
       current = Math.max(0, Math.min(moments.length - 1, target));
+      if (items[current]?.classList.contains("extra")) showExtra(true);
       items.forEach((entry, at) => {
         entry.classList.toggle("ahead", at > current);
         if (at === current) entry.setAttribute("aria-current", "step");
@@ -284,11 +312,12 @@
         "div",
         { class: "controls" },
         element("h4", {}, "Replay"),
+        all,
         element("span", { class: "buttons" }, buttons),
         position,
       ),
       wayThrough(finding, goToStep),
-      legend(),
+      finding.recorded ? null : legend(),
       element("div", { class: "stage" }, arrows, list),
     );
     const KEYS = new Map([
@@ -304,7 +333,9 @@
       show(target());
     });
     new ResizeObserver(redraw).observe(list);
-    show(0, false);
+    // Open at the sink, or at the stopped call, with the calls that lead there.
+    showExtra(last < 0);
+    show(Math.max(0, last), false);
     return replay;
   };
 }
