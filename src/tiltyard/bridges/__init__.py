@@ -1,0 +1,1 @@
+"""Bridges to other people's libraries. Each module needs the extra of its name."""

@@ -1,0 +1,1 @@
+"""Simple guardrails for any tools, to compare good ones with. None knows a tool by its name."""

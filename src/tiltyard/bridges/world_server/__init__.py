@@ -1,0 +1,1 @@
+"""A world of the arena as an MCP server, and the sessions that agents leave behind."""
