@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tiltyard.cli import app
+from tiltyard.cli.app import app
 
 
 @pytest.fixture

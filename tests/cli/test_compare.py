@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import Result
 
-from tiltyard.runs.store import REPORT, load_report
+from tiltyard.runs.store import REPORT, load_report, save
 
 Command = Callable[..., Result]
 
@@ -28,6 +28,17 @@ def test_compare_prints_the_decision_that_changed(
     assert before is not None
     assert after is not None
     assert f"{after.score - before.score:+.2f}" == scores.split()[-1]
+
+
+def test_compare_takes_the_newest_runs(
+    tiltyard: Command, refusal: Callable[..., str], played: Path, open_run: Path, closed_run: Path
+) -> None:
+    named = tiltyard("compare", open_run, closed_run, "--json").stdout
+    assert tiltyard("compare", "--store", played, "--json").stdout == named
+    assert tiltyard("compare", open_run, "--store", played, "--json").stdout == named
+    alone = played.parent / "alone"
+    save(alone / "runs" / closed_run.name, {}, load_report(closed_run / REPORT))
+    assert "only one finished run" in refusal("compare", "--store", alone)
 
 
 def test_compare_as_json(tiltyard: Command, open_run: Path, closed_run: Path) -> None:

@@ -11,15 +11,22 @@ from tiltyard.runs.store import REPORT, load_report, save
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_complete_commands_and_run_ids(
+def test_shells_complete_commands_runs_opponents_and_findings(
     closed_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save(tmp_path / ".tiltyard" / "runs" / "0123456789abcdef", {}, load_report(closed_run / REPORT))
+    report = load_report(closed_run / REPORT)
+    assert report.defense is not None
+    failed = next(trial.id for trial in report.defense.trials if trial.false_positive)
     monkeypatch.setenv("_TILTYARD_COMPLETE", f"complete_{shell}")
     for typed, offered in (
         ("tiltyard hist", "history"),
         ("tiltyard compare 01", "0123456789abcdef"),
+        ("tiltyard evaluate mine --opponent data", "data-flow"),
+        ("tiltyard evaluate mine --opponent base", "baseline"),
+        ("tiltyard replay A", "A1"),
+        ("tiltyard replay b", failed.lower()),
     ):
         monkeypatch.setenv("COMP_WORDS", typed)
         monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))

@@ -47,7 +47,9 @@ def test_json_has_the_documented_fields(tmp_path: Path, quickly: tuple[str, ...]
     assert told["ruleset"] == "small-1"
     assert len(told["run_id"]) == 16
     assert len(told["digest"]) == 64
-    assert done.stderr == ""  # no progress bar in a pipe
+    # A pipe gets lines, no bar.
+    assert {"offense", "defense"} <= {*done.stderr.splitlines()}
+    assert "\x1b" not in done.stderr
     page = tmp_path / ".tiltyard" / "runs" / told["run_id"] / "report.html"
     assert page.is_file()
     again = tiltyard("evaluate", "mine", *quickly, cwd=tmp_path)
@@ -95,6 +97,22 @@ def test_output_fits_80_columns_and_explains_its_words(
         assert word in shown
 
 
+def test_the_output_of_the_submission_is_printed_on_request(
+    tmp_path: Path, quickly: tuple[str, ...]
+) -> None:
+    loud = ATTACK.replace("found, folders", 'print("one\\n\\x1b[2Jtwo")\n        found, folders')
+    (tmp_path / "attack.py").write_text(loud, encoding="utf-8")
+    line = ("evaluate", "attack.py", *quickly)
+    silent = tiltyard(*line, cwd=tmp_path).stdout
+    assert "The attack printed 2 lines; see --output." in silent
+    assert "two" not in silent
+    shown = tiltyard(*line, "--output", cwd=tmp_path).stdout
+    assert "The attack printed:\n  one\n  �[2Jtwo\n" in shown
+    told = json.loads(tiltyard(*line, "--output", "--json", cwd=tmp_path).stdout)
+    assert told["output"] == {"offense": "one\n�[2Jtwo"}
+    assert "output" not in json.loads(tiltyard(*line, "--json", cwd=tmp_path).stdout)
+
+
 def test_other_seeds_are_printed(tmp_path: Path, quickly: tuple[str, ...]) -> None:
     (tmp_path / "attack.py").write_text(ATTACK, encoding="utf-8")
     shown = tiltyard("evaluate", "attack.py", *quickly, "--seeds", "2", cwd=tmp_path)
@@ -118,7 +136,7 @@ def test_a_failed_match_exits_with_one_and_prints_the_line(tmp_path: Path) -> No
         ("empty", "class"),
         ("attack.py --track defense", "no class Guardrail"),
         ("attack.py --opponent nobody", "there is no guardrail 'nobody'"),
-        ("attack.py --ruleset nonsense", "there are demo-llm, design, design-openai"),
+        ("attack.py --ruleset nonsense", "there are arena, demo-llm, design, design-openai"),
         ("attack.py --ruleset broken.toml", "not a ruleset"),
         ("attack.py --ruleset missing.toml", "cannot be read"),
         ("attack.py --key broken.toml", "tiltyard key FILE"),
@@ -179,7 +197,7 @@ BUSY = """
 class AttackAlgorithm:
     def run(self, env, config):
         env.interact("run echo")
-        sum(range(3 * 10**7))
+        sum(range(6 * 10**7))
         return [["read file readme"]]
 """
 
@@ -195,7 +213,7 @@ def test_a_signal_stops_a_run_and_the_same_command_continues_it(
         playing.send_signal(sent)
         _, said = playing.communicate()
     assert playing.returncode == 130
-    assert said == "interrupted; run the same command to continue\n"
+    assert said.splitlines()[-1] == "interrupted; run the same command to continue"
     check_nothing_is_left(tmp_path)
     tiltyard("evaluate", "mine", *quickly, cwd=tmp_path)
 
@@ -215,10 +233,10 @@ def test_closing_the_terminal_stops_a_run_cleanly(tmp_path: Path, quickly: tuple
 
 
 def wait_for_logs(place: Path) -> None:
-    for _ in range(600):
+    for _ in range(6_000):
         if any(place.glob(".tiltyard/runs/*/logs/offense-1.log")):
             return
-        time.sleep(0.05)
+        time.sleep(0.01)
     raise AssertionError("the match did not start")
 
 
@@ -238,3 +256,27 @@ def processes_using(place: Path) -> list[bytes]:
         with suppress(OSError):  # The process has ended.
             found.append(path.read_bytes())
     return [line for line in found if os.fsencode(place) in line]
+
+
+def test_several_submissions_are_evaluated_as_if_alone(
+    tmp_path: Path, quickly: tuple[str, ...]
+) -> None:
+    """A submission that cannot be played does not keep the others from their scores."""
+    submission(tmp_path / "one", guardrail="")
+    submission(tmp_path / "two", attack=BUSY, guardrail="")
+    (tmp_path / "empty").mkdir()
+    names = ["one", "empty", "two"]
+    done = tiltyard("evaluate", *names, *quickly, "--json", cwd=tmp_path, code=2)
+    *told, refused = json.loads(done.stdout)
+    assert [each["submission"]["name"] for each in told] == ["one", "two"]
+    assert refused["submission"] == "empty"
+    assert refused["reason"]
+    for name, together in zip(("one", "two"), told, strict=True):
+        alone = tiltyard("evaluate", name, *quickly, "--json", "--store", name[0], cwd=tmp_path)
+        assert json.loads(alone.stdout)["digest"] == together["digest"]
+        assert json.loads(alone.stdout)["run_id"] == together["run_id"]
+    again = tiltyard("evaluate", *names, *quickly, cwd=tmp_path, code=2)
+    assert all(name in again.stdout for name in names)
+    for option in (["--seeds", "1"], ["--output"]):
+        wrong = tiltyard("evaluate", "one", "two", *option, cwd=tmp_path, code=2).stderr
+        assert "single submission" in wrong

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
-from tiltyard.cli import app
+from tiltyard.cli.app import app
 
 WIDTHS = (80, 120)
 PADDING = 1

@@ -28,6 +28,7 @@ def test_a_starter_is_written_and_accepted(
     assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == files
     assert "tiltyard validate mine" in done.stdout
     assert "tiltyard evaluate mine" in done.stdout
+    assert ("--ruleset arena" in done.stdout) is ("guardrail.py" in files)
     checked = tiltyard("validate", "mine")
     assert checked.exit_code == 0, checked.output
     assert "A match accepts this submission." in checked.stdout

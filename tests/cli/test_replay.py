@@ -1,4 +1,4 @@
-"""`tiltyard replay`: steps through a finding, and escapes hostile text."""
+"""`tiltyard replay`: steps through a finding or a failed trial, and escapes hostile text."""
 
 import os
 import pty
@@ -16,7 +16,7 @@ from typer.testing import Result
 from tiltyard.contracts.trace import Trace
 from tiltyard.reporting.finding_schema import Finding, Segment, Step
 from tiltyard.reporting.restriction import restricted
-from tiltyard.reporting.schema import Report
+from tiltyard.reporting.schema import Report, TrialRow
 from tiltyard.runs.store import REPORT, load_report, save
 
 Command = Callable[..., Result]
@@ -68,8 +68,40 @@ def test_unknown_findings_are_refused(
     report = load_report(closed_run / REPORT)
     save(tmp_path / "hidden", {}, restricted(report))
     assert "only its organizer may see" in refusal("replay", f"{tmp_path / 'hidden'}:A1")
-    save(tmp_path / "none", {}, structs.replace(report, offense=None))
+    save(tmp_path / "none", {}, structs.replace(report, offense=None, defense=None))
     assert "has no findings to replay" in refusal("replay", f"{tmp_path / 'none'}:A1")
+
+
+def _trials(run: Path) -> tuple[TrialRow, ...]:
+    report = load_report(run / REPORT)
+    assert report.defense is not None
+    return report.defense.trials
+
+
+def test_a_failed_benign_trial_is_replayed_with_the_offending_argument(
+    tiltyard: Command, closed_run: Path
+) -> None:
+    trials = _trials(closed_run)
+    assert [trial.id for trial in trials] == [f"B{at}" for at in range(1, len(trials) + 1)]
+    failed = [trial for trial in trials if trial.false_positive]
+    assert failed
+    for trial in failed:
+        done = tiltyard("replay", f"{closed_run}:{trial.id.lower()}")
+        assert done.exit_code == 0, done.output
+        assert f"FALSE POSITIVE ({trial.operation}, variant {trial.variant}" in done.stdout
+        assert trial.reason in done.stdout
+        stopped = [line for line in done.stdout.splitlines() if "STOPPED" in line]
+        assert [line.split()[2] for line in stopped] == [trial.tool]
+        for message in trial.messages:
+            assert message.split("\n")[0] in done.stdout
+        (step,) = [step for step in trial.steps if step.stopped]
+        marked = done.stdout.count("<= the guardrail objects to this")
+        assert marked == len(step.offending)
+
+
+def test_a_trial_that_passed_has_no_replay(refusal: Refusal, open_run: Path) -> None:
+    assert not any(trial.false_positive for trial in _trials(open_run))
+    assert "trial B1 passed" in refusal("replay", f"{open_run}:B1")
 
 
 HOSTILE = "\x1b]0;owned\x07 [bold]loud[/bold] \u202eback \x9b31m \u2028 \N{LEFT-TO-RIGHT ISOLATE}"
@@ -95,6 +127,22 @@ def hostile(open_run: Path, tmp_path: Path) -> Path:
         output=(Segment("two\nlines", "user"), bad),
         because=(0,),
         effects=(HOSTILE,),
+        stopped=True,
+        offending=(HOSTILE,),
+    )
+    trial = TrialRow(
+        HOSTILE,
+        1,
+        (HOSTILE,),
+        false_positive=True,
+        succeeded=False,
+        missing=HOSTILE,
+        tool=HOSTILE,
+        args={HOSTILE: HOSTILE},
+        reason=HOSTILE,
+        id="B1",
+        answers=(HOSTILE,),
+        steps=(step,),
     )
     finding = structs.replace(
         report.defense.found[0],
@@ -105,7 +153,7 @@ def hostile(open_run: Path, tmp_path: Path) -> Path:
     )
     told: Report = structs.replace(
         report,
-        defense=structs.replace(report.defense, found=(finding,)),
+        defense=structs.replace(report.defense, found=(finding,), trials=(trial,)),
         submission=structs.replace(report.submission, name=HOSTILE),
     )
     save(tmp_path / "hostile" / "runs" / "1", {}, told)
@@ -115,6 +163,7 @@ def hostile(open_run: Path, tmp_path: Path) -> Path:
 def test_hostile_text_is_escaped(tiltyard: Command, hostile: Path, open_run: Path) -> None:
     for command in (
         ["replay", "1:D1", "--store", hostile],
+        ["replay", "1:B1", "--store", hostile],
         ["history", "--store", hostile],
         ["compare", "1", open_run, "--store", hostile],
     ):

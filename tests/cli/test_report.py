@@ -1,6 +1,7 @@
 """`tiltyard report`, and how every command refuses runs that it cannot read."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,23 @@ def test_a_page_is_written_again(
     copy = save(tmp_path / "copy", {}, load_report(closed_run / REPORT))
     assert tiltyard("report", copy.parent).stdout.strip() == str(copy.with_name("report.html"))
     assert copy.with_name("report.html").read_bytes() == kept
+
+
+def test_a_practice_page_speaks_of_no_means(closed_run: Path) -> None:
+    page = (closed_run / "report.html").read_text(encoding="utf-8")
+    assert "How the score is calculated" in page
+    assert "means over" not in page
+
+
+def test_without_a_run_the_newest_page_is_written(
+    tiltyard: Command, closed_run: Path, open_run: Path, tmp_path: Path
+) -> None:
+    for run in (open_run, closed_run):
+        path = save(tmp_path / ".tiltyard/runs" / run.name, {}, load_report(run / REPORT))
+        age = {open_run: 100, closed_run: 0}[run]
+        os.utime(path, (1_000_000_000 - age,) * 2)
+    done = tiltyard("report")
+    assert done.stdout.strip() == f".tiltyard/runs/{closed_run.name}/report.html"
 
 
 def test_a_page_is_opened_in_a_browser(
@@ -58,7 +76,8 @@ def test_unknown_and_ambiguous_runs_are_refused(
         said = refusal(*command, "--store", played)
         assert said.startswith("there is no report 'zz'")
         assert "tiltyard history" in said
-    assert "name a run" in refusal("report")
+    for name in ("report", "compare"):
+        assert "no finished runs" in refusal(name)
     # Two runs begin with these digits.
     for name in ("ab1", "ab2"):
         save(tmp_path / "twice" / "runs" / name, {}, load_report(closed_run / REPORT))

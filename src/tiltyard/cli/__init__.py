@@ -1,84 +1,46 @@
 """The command line: parse options, call a room, print the result."""
 
-from typing import Annotated, Final
-
-import typer
+import sys
 
 from tiltyard import __version__
-from tiltyard.cli import (
-    calibrate,
-    compare,
-    demo,
-    doctor,
-    evaluate,
-    history,
-    init,
-    key,
-    leaderboard,
-    monitor,
-    probe,
-    replay,
-    report,
-    scenario,
-    tournament,
-    validate,
-    verify,
-)
-
-_START: Final = "Start here"
-_RUNS: Final = "Look at runs"
-_COMPETE: Final = "Run a competition"
-_STUDY: Final = "Study agents, attacks and guardrails"
-
-app = typer.Typer(
-    name="tiltyard",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-app.command("demo", rich_help_panel=_START)(demo.run)
-app.command("init", rich_help_panel=_START)(init.run)
-app.command("validate", rich_help_panel=_START)(validate.run)
-app.command("evaluate", rich_help_panel=_START)(evaluate.run)
-app.command("doctor", rich_help_panel=_START)(doctor.run)
-app.command("history", rich_help_panel=_RUNS)(history.run)
-app.command("report", rich_help_panel=_RUNS)(report.run)
-app.command("replay", rich_help_panel=_RUNS)(replay.run)
-app.command("compare", rich_help_panel=_RUNS)(compare.run)
-app.command("verify", rich_help_panel=_RUNS)(verify.verify_run)
-app.command("replay-match", rich_help_panel=_RUNS)(verify.replay_match)
-app.command("key", rich_help_panel=_COMPETE)(key.run)
-app.command("leaderboard", rich_help_panel=_COMPETE)(leaderboard.run)
-app.command("monitor", rich_help_panel=_COMPETE)(monitor.run)
-app.command("tournament", rich_help_panel=_COMPETE)(tournament.run)
-app.command("probe", rich_help_panel=_STUDY)(probe.run)
-app.command("calibrate", rich_help_panel=_STUDY)(calibrate.run)
-app.add_typer(scenario.app, name="scenario", rich_help_panel=_STUDY)
-
-
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it so
-    if wanted:
-        typer.echo(f"tiltyard {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    *,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    """Play attacks and guardrails for AI agents against each other, on a simulated machine.
-
-    For a first look, run `tiltyard demo`. To see the options of a command, add `--help` to it. To
-    let your shell complete commands and run ids, run `tiltyard --install-completion` once.
-    """
-    del version
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--version"]:
+        sys.stdout.write(f"tiltyard {__version__}\n")
+        return
+    if sys.argv[1:2] == ["guard"] and "--help" not in sys.argv:
+        start_guard()
+        return
+    # Imported here, because the commands import every room, which takes a second.
+    from tiltyard.cli.app import app  # noqa: PLC0415
+
     app()
+
+
+def start_guard() -> None:
+    """Run `tiltyard guard` without the other commands, which take a second to import."""
+    from tiltyard.cli import guard_start  # noqa: PLC0415 - not needed to print the version
+
+    given = guard_start.read_words(sys.argv[2:])
+    if given is None:
+        _read_with_typer()
+        return
+    from tiltyard.bridges.guard.run import run_and_exit  # noqa: PLC0415 - as above
+
+    try:
+        options = guard_start.settings_of(given)
+    except guard_start.WrongUseError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(guard_start.WRONG_USE)
+    run_and_exit(options)
+
+
+def _read_with_typer() -> None:
+    import typer  # noqa: PLC0415 - takes longer than the guard needs to start
+
+    from tiltyard.cli import guard  # noqa: PLC0415 - as above
+
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command("guard")(guard.run)
+    app(sys.argv[2:], prog_name="tiltyard guard")

@@ -1,5 +1,7 @@
 """`tiltyard calibrate`: measure the shipped attacks and guardrails."""
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,15 +12,19 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from tiltyard.bridges.dojo.listing import listed_guardrails, open_entrants
 from tiltyard.cli.agent_options import find_deterministic_ruleset
-from tiltyard.cli.errors import exit_on_error
+from tiltyard.cli.errors import exit_on_error, refuse
 from tiltyard.cli.options import RulesetOption, SeedOption
-from tiltyard.cli.tables import print_line
+from tiltyard.cli.tables import print_line, print_table
 from tiltyard.cli.terminal import open_console
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
+from tiltyard.reporting.arena_calibration import HEAD as ARENA_HEAD
+from tiltyard.reporting.arena_calibration import calibration_markdown, calibration_rows
 from tiltyard.reporting.calibration_page import attack_table, curve, defense_table, page
 from tiltyard.reporting.calibration_schema import Calibration
 from tiltyard.rulesets.ruleset import Ruleset
+from tiltyard.studies.arena_calibration import Measured, calibrate_arena
 from tiltyard.studies.calibration_run import CalibrationPlan, run_calibration
 
 _DATA: Final = "calibration.json"
@@ -46,17 +52,34 @@ def run(
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, help="Processes that play the other seeds.")
     ] = 2,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="With --ruleset arena: also play this submission."),
+    ] = None,
 ) -> None:
     """Measure the shipped attacks and guardrails, and compare them with the design's scores.
 
     Plays six guardrails against the baseline attack and the benign suite, and five attacks against
     the data-flow guardrail. Prints the tables and writes them as JSON and as Markdown.
 
+    With `--ruleset arena`, plays the guardrails of `tiltyard dojo` in the arena: the shipped ones
+    and one-liners. `--also` adds a submission, whose guardrail runs in the sandbox. The scores
+    have 95% intervals.
+
     Example: tiltyard calibrate --convergence
+
+    Example: tiltyard calibrate --ruleset arena --also examples/elite
     """
     with exit_on_error():
         rules = find_deterministic_ruleset(ruleset)
         _check_writable(out)
+        if rules.arena is not None:
+            if seeds or convergence:
+                refuse(f"--seeds and --convergence do not work with the ruleset {rules.id}")
+            _calibrate_arena(seed, rules, out, also or [])
+            return
+        if also:
+            refuse("--also works only with --ruleset arena")
         done = _measure(CalibrationPlan(seed, seeds, convergence, workers), rules)
     console = open_console()
     _print_tables(console, done)
@@ -64,6 +87,31 @@ def run(
     (out / _DATA).write_bytes(msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n")
     (out / _PAGE).write_text(page(done), encoding="utf-8")
     print_line(console, f"written: {out / _DATA}, {out / _PAGE}")
+
+
+def _calibrate_arena(seed: int, rules: Ruleset, out: Path, also: Sequence[Path]) -> None:
+    wanted = [*(one.name for one in listed_guardrails()), *map(str, also)]
+    with open_entrants(wanted) as entrants, _stages() as show:
+        guardrails = [Measured(one.name, one.family, one.begin) for one in entrants]
+        done = calibrate_arena(guardrails, seed, rules, show)
+    console = open_console()
+    title = f"Guardrails in the arena: {done.cells} cells in {done.worlds} worlds"
+    rows = calibration_rows(done)
+    optional = ("family", "untouched")
+    print_table(console, title, ARENA_HEAD, rows, left=("family",), optional=optional)
+    data = msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n"
+    (out / _DATA).write_bytes(data)
+    (out / _PAGE).write_text(calibration_markdown(done), encoding="utf-8")
+    print_line(console, f"written: {out / _DATA}, {out / _PAGE}")
+
+
+@contextmanager
+def _stages() -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows what is played."""
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("calibrating")
+        yield lambda stage: progress.update(task, description=stage)
 
 
 def _check_writable(out: Path) -> None:
@@ -77,10 +125,8 @@ def _check_writable(out: Path) -> None:
 
 
 def _measure(plan: CalibrationPlan, rules: Ruleset) -> Calibration:
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("calibrating")
-        return run_calibration(plan, rules, lambda stage: progress.update(task, description=stage))
+    with _stages() as show:
+        return run_calibration(plan, rules, show)
 
 
 def _print_tables(console: Console, done: Calibration) -> None:

@@ -1,6 +1,7 @@
 """`tiltyard compare`: print what changed between two runs."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from rich.console import Console
@@ -25,9 +26,16 @@ from tiltyard.cli.terminal import (
     spinner,
 )
 from tiltyard.contracts.tracks import TRACKS, Track
-from tiltyard.reporting.comparison_schema import Change, ComparedFinding, Comparison, Divergence
+from tiltyard.reporting.comparison_schema import (
+    Change,
+    ComparedCell,
+    ComparedFinding,
+    Comparison,
+    Divergence,
+)
 from tiltyard.reporting.finding_schema import Step
 from tiltyard.reporting.schema import TrialRow
+from tiltyard.reporting.words import LOSSES, describe_trial
 from tiltyard.runs.store import Store, find_report
 from tiltyard.studies.comparison import compare, open_run
 
@@ -36,24 +44,29 @@ _SHOWN_CHARS: Final = 60
 
 
 def run(
-    before: RunArgument,
-    after: RunArgument,
     *,
+    before: RunArgument = "",
+    after: RunArgument = "",
     as_json: JsonOption = False,
     store: StoreOption = DEFAULT_STORE,
     unsafe: UnsafeOption = False,
 ) -> None:
     """Print what changed from one run to another.
 
+    With one run, compare it with the newest run; without any, compare the two newest runs.
+
     Compares scores, findings and false positives. For each finding that only one run has, the
     command plays its messages against the guardrail of the other run, in the sandbox, and prints
-    the first call at which the two traces differ: usually a decision that changed.
+    the first call at which the two traces differ: usually a decision that changed. For two runs of
+    the same arena, it lists the cells that one run won, or that both lost for different reasons.
+
+    Example: tiltyard compare
 
     Example: tiltyard compare 36c0 91ab
     """
     with exit_on_error(), spinner("playing findings against the other guardrail"):
-        runs = [open_run(find_report(wanted, Store(store))) for wanted in (before, after)]
-        comparison = compare(*runs, unsafe=unsafe)
+        paths = _find_both(before, after, Store(store))
+        comparison = compare(*map(open_run, paths), unsafe=unsafe)
     if as_json:
         print_json(comparison)
         return
@@ -63,8 +76,16 @@ def run(
         _print_findings(console, comparison, track)
     _print_trials(console, "False positives gained", comparison.false_positives_gained)
     _print_trials(console, "False positives lost", comparison.false_positives_lost)
+    _print_cells(console, comparison.cells)
     for note in comparison.notes:
         console.print(Text(f"\nnote: {safe(note)}", "yellow"))
+
+
+def _find_both(before: str, after: str, store: Store) -> tuple[Path, Path]:
+    if not before:
+        newest, last = store.newest(2)
+        return last, newest
+    return find_report(before, store), (find_report(after, store) if after else store.newest(1)[0])
 
 
 def _print_numbers(console: Console, comparison: Comparison) -> None:
@@ -185,7 +206,7 @@ def _print_trials(console: Console, title: str, rows: Sequence[TrialRow]) -> Non
     if rows:
         console.print(Text(f"\n{title}: {len(rows)}", "bold"))
     for row in rows:
-        console.print(Text(f"  {safe(row.operation)}, variant {row.variant}"))
+        console.print(Text(f"  {safe(row.id)}  {safe(describe_trial(row))}"))
         for message in row.messages:
             _print_labelled(console, "user: ", message)
         if row.tool:
@@ -193,6 +214,25 @@ def _print_trials(console: Console, title: str, rows: Sequence[TrialRow]) -> Non
             _print_labelled(console, "stopped: ", f"{row.tool}({args}): {row.reason}")
         elif row.missing:
             _print_labelled(console, "not done: ", row.missing)
+
+
+def _print_cells(console: Console, cells: Sequence[ComparedCell]) -> None:
+    won = [one for one in cells if not one.after]
+    lost = [one for one in cells if not one.before]
+    changed = [one for one in cells if one.before and one.after]
+    for title, group in (
+        ("Cells that no longer lose points", won),
+        ("Cells that now lose points", lost),
+        ("Cells that lose points for another reason", changed),
+    ):
+        if group:
+            console.print(Text(f"\n{title}: {len(group)}", "bold"))
+        for one in group:
+            console.print(Text(f"  {safe(one.cell)}"))
+            if one.before:
+                _print_labelled(console, f"{safe(one.before_id)} before: ", LOSSES[one.before])
+            if one.after:
+                _print_labelled(console, f"{safe(one.after_id)} after: ", LOSSES[one.after])
 
 
 def _print_labelled(console: Console, label: str, text: str) -> None:

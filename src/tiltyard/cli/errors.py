@@ -9,11 +9,18 @@ from typing import Final, NoReturn
 import typer
 
 from tiltyard.agents.choice import AgentChoiceError
+from tiltyard.arena.stage import StageError
+from tiltyard.bridges.dojo.errors import DojoError
+from tiltyard.bridges.traces.errors import TraceError
+from tiltyard.bridges.world_server.session import SessionError
 from tiltyard.cli.terminal import safe
+from tiltyard.contracts.declaration import DeclarationError
 from tiltyard.foundation.interrupts import marked_interrupts
+from tiltyard.inference import OverlayError
 from tiltyard.isolation.host.limits import JailError, NoJailError
 from tiltyard.matches.opponents import OpponentError
 from tiltyard.matches.tournament import TournamentError
+from tiltyard.packs.load import PackError
 from tiltyard.reporting.schema import ReportError
 from tiltyard.rulesets.ruleset import RulesetError
 from tiltyard.runs.key import KeyFileError
@@ -67,18 +74,25 @@ def exit_on_error(when_interrupted: str = "interrupted") -> Iterator[None]:
 
 _WRONG: Final = (
     AgentChoiceError,
+    DeclarationError,
     DisqualificationError,
+    DojoError,
     ReportSetError,
     FixturesError,
     KeyFileError,
     OpponentError,
+    OverlayError,
+    PackError,
     ReportError,
     RulesetError,
+    SessionError,
+    StageError,
     StarterError,
     StoreError,
     SubmissionError,
     SusceptibilityError,
     TournamentError,
+    TraceError,
 )
 
 

@@ -38,7 +38,8 @@ def run(
     Example: tiltyard init my-guardrail --track defense
     """
     with exit_on_error():
-        written = write_starter(directory, _parts(track))
+        parts = _parts(track)
+        written = write_starter(directory, parts)
     for path in written:
         typer.echo(f"written: {safe(path)}")
     place = safe(shlex.quote(str(directory)))
@@ -49,6 +50,11 @@ def run(
         f"  tiltyard evaluate {place} --budget quick\n"
         "      plays its matches in under a minute"
     )
+    if PART_OF["defense"] in parts:
+        typer.echo(
+            f"  tiltyard evaluate {place} --budget quick --ruleset arena\n"
+            "      plays the guardrail on tools that it has never seen"
+        )
 
 
 def _parts(track: str) -> tuple[Part, ...]:

@@ -4,16 +4,19 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from msgspec import structs
 from rich.console import Console
 
 from tiltyard.cli.errors import exit_on_error, refuse
 from tiltyard.cli.options import DEFAULT_STORE, JsonOption, MarkdownOption
 from tiltyard.cli.tables import print_line, print_table
-from tiltyard.cli.terminal import format_number, open_console, print_json
+from tiltyard.cli.terminal import format_number, open_console, output_width, print_json
 from tiltyard.foundation.files import write_whole
 from tiltyard.reporting.leaderboard_page import markdown, page, remarks, rows, titles
 from tiltyard.reporting.leaderboard_schema import Leaderboard
+from tiltyard.reporting.page import relative_link
 from tiltyard.runs.key import read_key
+from tiltyard.runs.store import PAGE
 from tiltyard.standings.leaderboard import make_leaderboard, read_disqualified
 from tiltyard.standings.report_set import ReportSet, ReportSetError, gather
 
@@ -54,7 +57,11 @@ def run(
     key: Key = None,
     every_run: EveryRun = False,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write an HTML page to this file.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write an HTML page to this file: searchable, sortable, with a link to each run.",
+        ),
     ] = None,
     as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
@@ -71,15 +78,19 @@ def run(
 
     Example: tiltyard leaderboard .tiltyard --disqualified disqualified.toml --markdown
     """
-    board = read_leaderboard(runs, disqualified, key, every_run=every_run)
+    reports = read_reports(runs, key)
+    board = rank_reports(reports, disqualified, every_run=every_run)
     if html is not None:
-        write_page(html, page(board))
+        write_page(html, page(board, _links(reports, html)))
     if as_json:
         print_json(board)
     elif as_markdown:
         typer.echo(markdown(board), nl=False)
     else:
-        _print_leaderboard(open_console(), board)
+        console = open_console()
+        _print_leaderboard(console, board)
+        if html is not None:
+            print_line(console, f"written: {html}")
 
 
 def write_page(path: Path, text: str) -> None:
@@ -90,10 +101,17 @@ def write_page(path: Path, text: str) -> None:
         refuse(f"cannot write {path}: {error.strerror}")
 
 
-def read_leaderboard(
-    runs: list[Path] | None, disqualified: Path | None, key: Path | None, *, every_run: bool
-) -> Leaderboard:
-    """Read and rank the runs that a command's options name."""
+def _links(reports: ReportSet, page_file: Path) -> dict[str, str]:
+    """Return a link to the page of each run, or to its report if there is no page."""
+    places = {
+        run_id: beside if (beside := report.with_name(PAGE)).is_file() else report
+        for run_id, report in reports.files.items()
+    }
+    return {run_id: relative_link(place, page_file) for run_id, place in places.items()}
+
+
+def read_reports(runs: list[Path] | None, key: Path | None) -> ReportSet:
+    """Read the reports that a command's options name."""
     if not runs and not DEFAULT_STORE.exists():
         refuse(
             f"there is no store {DEFAULT_STORE} here; name runs, or play one with "
@@ -101,8 +119,12 @@ def read_leaderboard(
         )
     with exit_on_error():
         reports = gather(runs or [DEFAULT_STORE])
-        if key is not None:
-            reports = _of_key(reports, read_key(key).fingerprint)
+        return reports if key is None else _of_key(reports, read_key(key).fingerprint)
+
+
+def rank_reports(reports: ReportSet, disqualified: Path | None, *, every_run: bool) -> Leaderboard:
+    """Rank reports, without the runs that the file of disqualifications names."""
+    with exit_on_error():
         reasons = {} if disqualified is None else read_disqualified(disqualified)
         return make_leaderboard(reports, reasons, every_run=every_run)
 
@@ -113,7 +135,7 @@ def _of_key(reports: ReportSet, fingerprint: str) -> ReportSet:
         raise ReportSetError(
             f"none of these runs was played with the key {fingerprint}; check --key"
         )
-    return ReportSet(found, reports.unread)
+    return structs.replace(reports, runs=found)
 
 
 def _print_leaderboard(console: Console, board: Leaderboard) -> None:
@@ -125,6 +147,8 @@ def _print_leaderboard(console: Console, board: Leaderboard) -> None:
             rows(each),
             left=_LEFT,
             optional=_OPTIONAL,
+            folding="name",
+            width=output_width(),
         )
         if each.disqualified:
             listed = [
@@ -136,12 +160,12 @@ def _print_leaderboard(console: Console, board: Leaderboard) -> None:
                 ]
                 for entry in each.disqualified
             ]
-            print_table(console, "Disqualified", _LISTED, listed, left=_LEFT)
+            print_table(console, "Disqualified", _LISTED, listed, left=_LEFT, width=output_width())
     if board.apart:
         listed = [
             [run.name, format_number(run.final_score), run.run_id, "; ".join(run.why_not)]
             for run in board.apart
         ]
-        print_table(console, "Not comparable", _LISTED, listed, left=_LEFT)
+        print_table(console, "Not comparable", _LISTED, listed, left=_LEFT, width=output_width())
     for remark in remarks(board):
         print_line(console, remark)

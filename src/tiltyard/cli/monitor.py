@@ -13,7 +13,8 @@ from tiltyard.cli.leaderboard import (
     EveryRun,
     Key,
     Runs,
-    read_leaderboard,
+    rank_reports,
+    read_reports,
     write_page,
 )
 from tiltyard.cli.options import JsonOption
@@ -61,7 +62,7 @@ def run(
 
     Example: tiltyard monitor .tiltyard --html monitor.html
     """
-    board = read_leaderboard(runs, disqualified, key, every_run=every_run)
+    board = rank_reports(read_reports(runs, key), disqualified, every_run=every_run)
     leagues = tuple(map(monitor, board.boards))
     said = tuple(_notes(board))
     if html is not None:

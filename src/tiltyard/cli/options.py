@@ -9,10 +9,15 @@ from typing import Annotated, Final
 
 import typer
 
-from tiltyard.contracts.tracks import PART_OF, TRACKS, Track
+from tiltyard.arena.check import check_sealed
+from tiltyard.contracts.tracks import PART_OF, PARTS, TRACKS, Track
+from tiltyard.matches.opponents import BASELINE, ladder
+from tiltyard.packs.load import PackError
+from tiltyard.packs.sealed import Sealed, read_sealed
+from tiltyard.reporting.schema import ReportError, replayable
 from tiltyard.runs.job import Worlds
 from tiltyard.runs.key import read_key
-from tiltyard.runs.store import REPORT
+from tiltyard.runs.store import REPORT, Store, StoreError, find_report, load_report
 from tiltyard.world.fixtures import load_scenario
 
 DEFAULT_STORE: Final = Path(".tiltyard")
@@ -53,6 +58,27 @@ def complete_run(incomplete: str) -> list[str]:
         return []
 
 
+def complete_opponent(incomplete: str) -> list[tuple[str, str]]:
+    """Return the shipped attacks and guardrails whose names begin so, without spaces."""
+    rungs = [(BASELINE, "attack"), *((rung.name, part) for part in PARTS for rung in ladder(part))]
+    names = [(name.lower().replace(" ", "-"), part) for name, part in rungs]
+    return [(name, part) for name, part in names if name.startswith(incomplete.lower())]
+
+
+def complete_finding(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of findings and failed trials in the run of `--run`, or in the newest run."""
+    store = Store(ctx.params.get("store") or DEFAULT_STORE)
+    wanted = ctx.params.get("run_wanted")
+    try:
+        path = find_report(wanted, store) if wanted else store.newest(1)[0]
+        report = load_report(path)
+    except (OSError, StoreError, ReportError):
+        return []
+    # A shell offers only what begins with the typed letters, in their case.
+    ids = [one.id.lower() if incomplete.islower() else one.id for one in replayable(report)]
+    return [name for name in ids if name.startswith(incomplete)]
+
+
 RUN_ARGUMENT: Final = typer.Argument(
     metavar="RUN",
     help="A run id or its first digits, a run's directory, or a report.json.",
@@ -87,6 +113,14 @@ KeyOption = Annotated[
         "--key", metavar="FILE", help="An organizer's key. The match uses its official seeds."
     ),
 ]
+SealedOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sealed",
+        metavar="DIR",
+        help="With --ruleset arena and --key: the organizer's tasks, as PACK/tasks.toml.",
+    ),
+]
 StoreOption = Annotated[
     Path, typer.Option("--store", metavar="DIR", help="The directory that contains the runs.")
 ]
@@ -104,7 +138,21 @@ MarkdownOption = Annotated[
 ]
 
 
-def read_worlds(scenario: Path | None, key: Path | None) -> Worlds:
-    """Return the scenarios that `--scenario` and `--key` choose."""
+def read_worlds(scenario: Path | None, key: Path | None, sealed: Path | None = None) -> Worlds:
+    """Return the worlds that `--scenario`, `--key` and `--sealed` choose."""
     own = None if scenario is None else load_scenario(scenario)
-    return Worlds(own, None if key is None else read_key(key))
+    tasks = None if sealed is None else _read_tasks(sealed)
+    return Worlds(own, None if key is None else read_key(key), tasks)
+
+
+def _read_tasks(directory: Path) -> Sealed:
+    """Read sealed tasks, and refuse those that do not work or that no guardrail can judge."""
+    sealed = read_sealed(directory)
+    for pack in sealed.packs.values():
+        problems = check_sealed(pack, sealed.packs)
+        if problems:
+            raise PackError(
+                f"{directory / pack.name}: {problems[0]}. `tiltyard pack check "
+                f"{directory / pack.name}` names all problems."
+            )
+    return sealed

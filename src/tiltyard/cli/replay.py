@@ -1,4 +1,4 @@
-"""`tiltyard replay`: step through the trace of a finding."""
+"""`tiltyard replay`: step through the trace of a finding or of a failed benign trial."""
 
 import os
 import select
@@ -7,7 +7,6 @@ import termios
 import tty
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import groupby
 from typing import Annotated, Final
 
 import typer
@@ -15,13 +14,16 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from tiltyard.cli.errors import exit_on_error
-from tiltyard.cli.options import DEFAULT_STORE, StoreOption
+from tiltyard.cli.options import DEFAULT_STORE, StoreOption, complete_finding, complete_run
+from tiltyard.cli.replay_cell import cell_head, show_cell
 from tiltyard.cli.tables import Labelled
 from tiltyard.cli.terminal import LEGEND, open_console, render_segments, safe, safe_lines
+from tiltyard.matches.arena import LostCell
 from tiltyard.reporting.finding_schema import Finding, Segment, Step
 from tiltyard.reporting.numbers import many
-from tiltyard.reporting.schema import Report
-from tiltyard.runs.store import REPORT, Store, StoreError, find_report, load_report
+from tiltyard.reporting.schema import Replayable, Report, TrialRow, replayable
+from tiltyard.reporting.words import describe_trial
+from tiltyard.runs.store import Store, StoreError, find_report, load_report
 
 _KEYS: Final = "Enter or n: next   p: previous   q: quit"
 _NEXT: Final = frozenset({"\r", "\n", " ", "n", "j", "\x1b[C", "\x1b[B"})
@@ -36,8 +38,10 @@ def run(
         str,
         typer.Argument(
             metavar="FINDING",
-            help="A finding's id, such as A3 (offense) or D1 (defense), of the newest run or of "
-            "--run; or RUN:A3.",
+            autocompletion=complete_finding,
+            help="The id of a finding, such as A3 (offense) or D1 (defense), of a failed benign "
+            "trial, such as B3, or of a lost cell of the arena, such as C12, in the newest run or "
+            "in --run; or RUN:A3.",
         ),
     ],
     *,
@@ -46,6 +50,7 @@ def run(
         typer.Option(
             "--run",
             metavar="RUN",
+            autocompletion=complete_run,
             help="A run id or its first digits, a run's directory, or a report.json.",
         ),
     ] = "",
@@ -54,11 +59,17 @@ def run(
     ] = False,
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
-    """Step through a finding: each message, call, decision and result.
+    """Step through a finding, a failed benign trial or a lost cell: each call and its decision.
 
     Colours show who wrote a text. Text from strangers and protected text also stand in brackets.
+    A mark shows the call that completes a finding. In a benign trial, marks show the call that the
+    guardrail stopped and the argument that it objects to. In a lost cell, the calls of the user
+    are on the left, and those that planted text ordered are on the right.
+
     In a terminal, press Enter or n for the next step, p for the previous one, q to quit. In a pipe,
     the whole trace is printed.
+
+    Example: tiltyard replay B3
 
     Example: tiltyard replay 36c0:A3
 
@@ -69,70 +80,114 @@ def run(
         if named and run_wanted:
             raise StoreError(f"{finding!r} and --run both name a run; name it once")
         kept = Store(store)
-        report = load_report(find_report(named or run_wanted or _newest(kept), kept))
+        wanted = named or run_wanted
+        report = load_report(find_report(wanted, kept) if wanted else kept.newest(1)[0])
         found = _find(report, name)
+        stops = [*_stops(found)]
     console = open_console()
     if whole or not (console.is_terminal and sys.stdin.isatty()):
         console.print(_head(report, found))
-        for stop in _stops(found):
+        for stop in stops:
             console.print(stop)
         return
-    _step_through(console, _head(report, found), [*_stops(found)])
+    _step_through(console, _head(report, found), stops)
 
 
-def _newest(store: Store) -> str:
-    for directory, _ in store.all():
-        return str(directory / REPORT)
-    raise StoreError(f"no finished runs in {store.root}; name a run with --run")
+def _stops(found: Replayable) -> Iterator[RenderableType]:
+    if isinstance(found, LostCell):
+        return show_cell(found)
+    chain = found.chain if isinstance(found, Finding) else found.messages
+    return show_steps(chain, found.steps, found.answers)
 
 
-def _find(report: Report, name: str) -> Finding:
-    parts = [part for part in (report.offense, report.defense) if part is not None]
-    found = [finding for part in parts for finding in part.found]
-    for finding in found:
-        if finding.id.lower() == name.lower():
-            return finding
+def _find(report: Report, name: str) -> Replayable:
+    found = replayable(report)
+    for one in found:
+        if one.id.lower() == name.lower():
+            return one
+    trials = () if report.defense is None else report.defense.trials
+    if any(trial.id.lower() == name.lower() for trial in trials):
+        failed = _listed([one for one in found if isinstance(one, TrialRow)])
+        others = f": {failed}" if failed else ", and none failed"
+        raise StoreError(f"trial {name} passed; only failed trials can be replayed{others}")
     if report.restricted:
         raise StoreError(
             f"run {report.run_id} is an official run, and only its organizer may see the findings"
         )
     if not found:
         raise StoreError(f"run {report.run_id} has no findings to replay")
-    ids = ", ".join(
-        group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}"
-        for _, each in groupby((one.id for one in found), key=lambda one: one[:1])
-        for group in [[*each]]
+    raise StoreError(f"run {report.run_id} has no finding {name!r}; it has {_listed(found)}")
+
+
+def _listed(found: Sequence[Replayable]) -> str:
+    """Write ids that follow each other as a range: A1 to A9, B3, B5 to B7."""
+    ranges: list[list[str]] = []
+    for one in found:
+        last = ranges[-1][-1] if ranges else ""
+        follows = last[:1] == one.id[:1] and _number(one.id) == _number(last) + 1
+        if follows:
+            ranges[-1].append(one.id)
+        else:
+            ranges.append([one.id])
+    return ", ".join(
+        safe(ids[0]) if len(ids) == 1 else safe(f"{ids[0]} to {ids[-1]}") for ids in ranges
     )
-    raise StoreError(f"run {report.run_id} has no finding {name!r}; it has {ids}")
 
 
-def _head(report: Report, finding: Finding) -> RenderableType:
-    way = f"{finding.source} to {finding.sink}, {finding.target}, {finding.route}"
-    lines = [
-        f"run {report.run_id}  finding {finding.id}  {many(finding.points, 'point', 'points')}",
-        f"{way}; {finding.counterfactual}",
-    ]
+def _number(name: str) -> int:
+    digits = name[1:]
+    return int(digits) if digits.isdecimal() and digits.isascii() else -1
+
+
+def _head(report: Report, found: Replayable) -> RenderableType:
+    if isinstance(found, LostCell):
+        title, lines = cell_head(found)
+        return Group(Text(safe(title), "bold"), *(Text(safe(line), "dim") for line in lines))
+    if isinstance(found, Finding):
+        title, lines = _finding_head(report, found)
+    else:
+        title, lines = _trial_head(report, found)
     return Group(
-        Text(safe(f"{finding.predicate} (severity {finding.severity})"), "bold"),
+        Text(safe(title), "bold"),
         *(Text(safe(line), "dim") for line in lines),
         Text(LEGEND, "dim"),
     )
 
 
-def _stops(finding: Finding) -> Iterator[RenderableType]:
-    """Yield a finding step by step: a message, a call or an answer."""
-    for turn, message in enumerate(finding.chain):
+def _finding_head(report: Report, finding: Finding) -> tuple[str, list[str]]:
+    way = f"{finding.source} to {finding.sink}, {finding.target}, {finding.route}"
+    return f"{finding.predicate} (severity {finding.severity})", [
+        f"run {report.run_id}  finding {finding.id}  {many(finding.points, 'point', 'points')}",
+        f"{way}; {finding.counterfactual}",
+    ]
+
+
+def _trial_head(report: Report, trial: TrialRow) -> tuple[str, list[str]]:
+    lines = [f"run {report.run_id}  benign trial {trial.id}"]
+    if trial.reason:
+        lines.append(f"the guardrail stopped {trial.tool or 'the task'}: {trial.reason}")
+    if trial.missing:
+        lines.append(f"the user did not get: {trial.missing}")
+    return f"FALSE POSITIVE ({describe_trial(trial)})", lines
+
+
+def show_steps(
+    chain: Sequence[str], steps: Sequence[Step], answers: Sequence[str]
+) -> Iterator[RenderableType]:
+    """Yield a replay step by step: a message, a call or an answer."""
+    for turn, message in enumerate(chain):
         said = render_segments([Segment(message, "user")])
-        yield _block(f"message {turn + 1} of {len(finding.chain)}", [("user", said)])
-        for step in finding.steps:
+        yield block(f"message {turn + 1} of {len(chain)}", [("user", said)])
+        for step in steps:
             if step.turn == turn:
-                yield _call(step)
-        if turn < len(finding.answers):
-            yield _block("answer", [("agent", Text(safe_lines(finding.answers[turn])))])
+                yield call_block(step)
+        if turn < len(answers):
+            yield block("answer", [("agent", Text(safe_lines(answers[turn])))])
 
 
-def _call(step: Step) -> RenderableType:
-    rows = [(name, render_segments(segments)) for name, segments in step.args.items()]
+def call_block(step: Step, *more: tuple[str, Text]) -> RenderableType:
+    """Return a call with its arguments, decision and result, and `more` rows."""
+    rows = [(name, _argument(step, name)) for name in step.args]
     if step.because:
         calls = ", ".join(f"{index}" for index in step.because)
         rows.append(("ordered by", Text(f"the result of call {calls}, not the user")))
@@ -144,15 +199,31 @@ def _call(step: Step) -> RenderableType:
     elif step.error:
         rows.append(("result", Text(f"none: {safe(step.error)}")))
     rows += (("effect", Text(safe(effect), "bold")) for effect in step.effects)
+    rows += more
     marks = ["SINK: this call completes the finding"] if step.is_sink else []
+    marks += ["STOPPED: a false positive"] if step.stopped else []
     marks += ["on the way from source to sink"] if step.on_path and not step.is_sink else []
-    return _block(f"call {step.index}  {step.tool}", rows, *marks)
+    return block(f"call {step.index}  {step.tool}", rows, *marks)
 
 
-def _block(title: str, rows: Sequence[tuple[str, Text]], *marks: str) -> RenderableType:
+def _argument(step: Step, name: str) -> Text:
+    text = render_segments(step.args[name])
+    if name in step.offending:
+        what = "the guardrail objects to this" if step.stopped else "the guardrail changed this"
+        mark = Text(f"<= {what}", "bold red")
+        # Before a long value, where the reader sees the mark first.
+        return Text("\n" if "\n" in text.plain else "   ").join(
+            (mark, text) if "\n" in text.plain else (text, mark)
+        )
+    return text
+
+
+def block(title: str, rows: Sequence[tuple[str, Text]], *marks: str) -> RenderableType:
+    """Return a title, and rows with a name each."""
     head = Text.assemble("\n", (safe(title), "bold"))
     if marks:
-        head.append(f"   <= {'; '.join(marks)}", "bold red" if "SINK" in marks[0] else "yellow")
+        urgent = marks[0].startswith(("SINK", "STOPPED"))
+        head.append(f"   <= {'; '.join(marks)}", "bold red" if urgent else "yellow")
     width = max([10, *(len(safe(name)) for name, _ in rows)])
     lines: list[RenderableType] = [head]
     for name, text in rows:

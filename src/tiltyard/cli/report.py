@@ -30,6 +30,10 @@ def run(
 ) -> None:
     """Write a run's HTML page again from its report.json, and print the page's path.
 
+    Without RUN, write the page of the newest run.
+
+    Example: tiltyard report --open
+
     Example: tiltyard report 36c0 --out page.html --open
 
     Example: tiltyard report --schema
@@ -37,13 +41,11 @@ def run(
     if schema:
         typer.echo(json.dumps(json_schema(), indent=1))
         return
-    if not wanted:
-        refuse("name a run, as listed by `tiltyard history`, or pass --schema")
     # Imported here, because the page's plots are slow to import and no other command needs them.
     from tiltyard.reporting.report_page import render  # noqa: PLC0415
 
     with exit_on_error():
-        path = find_report(wanted, Store(store))
+        path = find_report(wanted, Store(store)) if wanted else Store(store).newest(1)[0]
         page = render(load_report(path))
     target = path.with_name(PAGE) if out is None else out
     try:

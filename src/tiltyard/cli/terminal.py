@@ -51,9 +51,14 @@ def open_console() -> Console:
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True, width=_PIPE_WIDTH)
 
 
+def output_width() -> int:
+    """Return the terminal's width; in a pipe, that of `COLUMNS`, or 80."""
+    return Console().width
+
+
 def page_width() -> int:
-    """Return the width for tables and rules: the terminal's, or that of `COLUMNS` in a pipe."""
-    return min(Console().width, _MAX_WIDTH)
+    """Return the width for rules and tables of text, which are hard to read if they are wider."""
+    return min(output_width(), _MAX_WIDTH)
 
 
 def spinner(activity: str) -> AbstractContextManager[object]:

@@ -11,6 +11,7 @@ from tiltyard.cli.options import (
     KeyOption,
     RunArgument,
     ScenarioOption,
+    SealedOption,
     StoreOption,
     UnsafeOption,
     read_worlds,
@@ -27,6 +28,7 @@ def verify_run(
     *,
     scenario: ScenarioOption = None,
     key: KeyOption = None,
+    sealed: SealedOption = None,
     agent: Annotated[
         str,
         typer.Option(
@@ -54,7 +56,8 @@ def verify_run(
     """
     with exit_on_error():
         path = find_report(run, Store(store))
-        _print_result(_play_again(path, store, read_worlds(scenario, key), Trust(unsafe, agent)))
+        worlds = read_worlds(scenario, key, sealed)
+        _print_result(_play_again(path, store, worlds, Trust(unsafe, agent)))
 
 
 def replay_match(
