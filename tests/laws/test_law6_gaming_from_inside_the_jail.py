@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from msgspec import structs
 
+from small_runs import small_rules
 from tiltyard.guardrails import AllowAllGuardrail
 from tiltyard.isolation.host.failures import FailureKind, GuestError
 from tiltyard.isolation.host.guest_pool import GuestPool
@@ -26,7 +26,7 @@ from tiltyard.world.generate import generate
 
 SUITE: Final = Path(__file__).parents[1] / "gaming"
 RULES: Final = load_ruleset()
-SHORT: Final = structs.replace(RULES, search=structs.replace(RULES.search, steps=1_500))
+SHORT: Final = small_rules(1_500)
 REQUIRED: Final = {18, 19, 24, 26, 36, 53, 54}
 
 HONEST: Final = """

@@ -99,6 +99,8 @@ def test_a_context_leads_to_nothing_of_the_judges() -> None:
         "tiltyard.contracts.guardrail",
         "tiltyard.contracts.trace",
         "tiltyard.contracts.decision",
+        "tiltyard.contracts.declaration",
+        "tiltyard.contracts.policy",
     }
     # The tour did read the secret: the context holds it as plain text.
     assert SCENARIO.files["secret.txt"] in [thing for thing in met if isinstance(thing, str)]

@@ -1,0 +1,20 @@
+"""Takes what a document might say, as the user puts it, for a request of the user."""
+
+import re
+
+from tiltyard import Context
+from tiltyard.guardrails import ReferenceGuardrail
+from tiltyard.guardrails.requests import requests
+
+IGNORED = re.compile(
+    r"\b(?:if|should|when) (?:it|this|that|the \w+|anybody|somebody) \w+\s+(?:you to |to )?",
+    re.IGNORECASE,
+)
+
+
+class Guardrail(ReferenceGuardrail):
+    def _is_asked(self, tool: str, args: dict[str, str], context: Context) -> bool:
+        understood = requests(IGNORED.sub("", context.last_user))
+        return super()._is_asked(tool, args, context) or any(
+            self._grants(request, tool, args, context) for request in understood
+        )
