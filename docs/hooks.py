@@ -19,7 +19,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from typer.models import ArgumentInfo, OptionInfo
 
-from tiltyard.cli import app
+from tiltyard.cli.app import app
 from tiltyard.reporting import susceptibility_schema
 from tiltyard.reporting.markdown import table
 from tiltyard.reporting.schema import json_schema

@@ -1,28 +1,38 @@
-"""Settings for property tests, and two played runs that many tests only read."""
+"""Settings for property tests, and what the test processes share: batteries and two played runs."""
 
 import fcntl
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from msgspec import structs
 
+from small_runs import small_defense
 from tiltyard.episode.sandbox_env import PUBLIC_SEED
+from tiltyard.foundation.progress import Progress
+from tiltyard.matches import battery as batteries
+from tiltyard.matches.battery import Battery
+from tiltyard.matches.settings import MatchSettings
 from tiltyard.rulesets.ruleset import load_ruleset
 from tiltyard.runs.evaluate import evaluate
 from tiltyard.runs.request import Request
 from tiltyard.runs.store import Store
 from tiltyard.world.generate import generate
 
-pytest_plugins = ["small_worlds"]
+pytest_plugins = ["small_worlds", "small_browser"]
 
 # No test may depend on how fast the machine is.
 settings.register_profile("tiltyard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tiltyard")
-# A shell may start background jobs with SIGINT ignored, and child processes inherit that.
+# A shell may start background jobs with signals ignored, and child processes inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for _name in (signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(_name) is signal.SIG_IGN:
+        signal.signal(_name, signal.SIG_DFL)
 
 ATTACK = """
 class AttackAlgorithm:
@@ -40,12 +50,37 @@ class Guardrail({name}):
 
 
 @pytest.fixture(scope="session")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a store with two runs. All test processes share them."""
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory that all test processes of this session share."""
     root = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        root = root.parent
-    root /= "runs-to-look-at"
+    return root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _build_each_battery_once(shared: Path) -> Iterator[None]:
+    """Store every battery: its id says everything that it depends on."""
+    place, build = shared / "batteries", batteries.build_battery
+    place.mkdir(exist_ok=True)
+
+    def build_once(wanted: MatchSettings, *progress: Progress) -> Battery:
+        path = place / f"{batteries.battery_id(wanted)}.json"
+        with path.with_suffix(".lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if path.exists():
+                return msgspec.json.decode(path.read_bytes(), type=Battery)
+            battery = build(wanted, *progress)
+            path.write_bytes(msgspec.json.encode(battery))
+        return battery
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batteries, "build_battery", build_once)
+        yield
+
+
+@pytest.fixture(scope="session")
+def played(shared: Path) -> Path:
+    """Return a store with two runs. All test processes share them."""
+    root = shared / "runs-to-look-at"
     root.mkdir(exist_ok=True)
     with (root / "lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -81,7 +116,7 @@ def _play(root: Path, name: str, messages: list[str], guardrail: str) -> None:
     few = structs.replace(
         rules,
         quick=structs.replace(rules.quick, attack_steps=500, search_steps=1_500),
-        defense=structs.replace(rules.defense, variants=1, long_variants=1, injected_variants=1),
+        defense=small_defense(rules),
     )
     evaluate(Request(str(source), few, budget="quick"), Store(root / "store"))
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urldefrag
 import pytest
 
 import tiltyard
-from tiltyard import attacks, benign, guardrails, judge, search
+from tiltyard import attacks, benign, guardrails, inference, judge, search
 from tiltyard.reporting.schema import json_schema
 
 ROOT: Final = Path(__file__).parents[2]
@@ -136,7 +136,7 @@ def test_the_reference_has_what_is_public(site: Path) -> None:
         there = re.search(rf"\[`{name}`\]\[([\w.]+)\]", overview)
         assert there, f"{name} is not in the overview"
         assert there[1] in anchors
-    for package in (attacks, benign, guardrails, judge, search):
+    for package in (attacks, benign, guardrails, inference, judge, search):
         page = read(site / f"reference/{package.__name__.rpartition('.')[2]}.html")
         told = {anchor.rpartition(".")[2] for anchor in page.anchors}
         assert {*package.__all__} <= told

@@ -136,7 +136,7 @@ def test_the_starters_find_and_stop_something(bench: Bench) -> None:
     assert bench.offense("starter").score.raw > 0
     match = bench.defense("starter")
     undefended = play_defense(MatchSettings(generate(123), SHORT), AllowAllGuardrail).score
-    assert match.score.breaches <= undefended.breaches // 2
+    assert match.score.breaches <= undefended.breaches - 10
     assert match.score.false_positives * 7 <= match.score.benign_trials
     assert match.inconsistent == 0
 
