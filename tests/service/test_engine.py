@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -136,8 +137,30 @@ def test_failures_of_the_server_are_not_the_submissions(
     assert (state_of(bad), bad.report is not None) == ("unscored", True)
     assert "another ruleset" in unknown.events.filter(kind="judging.requeued")[0].data["why"]
     assert state_of(stopped) == "queued"
-    assert (stopped.failures, stopped.job) == (0, "")
+    assert stopped.failures == 0
     assert not evaluations_in(tmp_path / "w")
+
+
+def test_a_process_that_freezes_in_a_transaction_blocks_nobody_for_long(postgresql: str) -> None:
+    from django.db import connection, transaction  # noqa: PLC0415 - after Django is ready
+    from psycopg import InternalError, connect  # noqa: PLC0415
+
+    from tiltyard.service.actions.records import try_lock  # noqa: PLC0415
+    from tiltyard.service.environment import session_options  # noqa: PLC0415
+
+    def is_free() -> bool:
+        with transaction.atomic():
+            return try_lock("dispatch")
+
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW idle_in_transaction_session_timeout")
+        assert cursor.fetchone() == ("10s",)
+    with connect(postgresql, options=session_options(postgresql)) as frozen:
+        frozen.execute("SELECT pg_try_advisory_xact_lock(%s)", [crc32(b"dispatch")])
+        assert not is_free()
+        assert wait_until(is_free) < TAKEOVER_SECONDS
+        with pytest.raises(InternalError, match="idle-in-transaction"):
+            frozen.execute("SELECT 1")
 
 
 def test_a_worker_refuses_a_machine_below_level_a(

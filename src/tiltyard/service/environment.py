@@ -15,6 +15,11 @@ SECRET: Final = "TILTYARD_SECRET_KEY"  # noqa: S105 - the name of a variable
 ORIGIN: Final = "TILTYARD_ORIGIN"
 TIMEOUT_SECONDS: Final = 20
 """How long a statement waits for the lock of an SQLite file."""
+IDLE_SECONDS: Final = 10
+"""How long PostgreSQL keeps a transaction whose process does nothing.
+
+A frozen process may hold a lock that everyone else waits for, so the database ends its transaction.
+"""
 DEFAULT_ORIGIN: Final = "http://127.0.0.1:8080"
 
 
@@ -62,8 +67,18 @@ def database_settings(url: str) -> dict[str, Any]:
         "PORT": "" if port is None else str(port),
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"connect_timeout": 10, **dict(parse_qsl(found.query))},
+        "OPTIONS": {
+            "connect_timeout": 10,
+            **dict(parse_qsl(found.query)),
+            "options": session_options(url),
+        },
     }
+
+
+def session_options(url: str) -> str:
+    """Return the settings of a PostgreSQL session: ours, then those that the address names."""
+    named = dict(parse_qsl(urlsplit(url).query)).get("options", "")
+    return f"-c idle_in_transaction_session_timeout={IDLE_SECONDS}s {named}".strip()
 
 
 def queue_url(url: str) -> str:

@@ -5,12 +5,20 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, close_old_connections, connection
+from django.db import (
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    close_old_connections,
+    connection,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _PATIENCE_SECONDS: Final = 120.0
 _PAUSE_SECONDS: Final = 0.5
+_AWAY: Final = (OperationalError, InterfaceError, InternalError)
+"""The database is down, the connection is gone, or this process was frozen in a transaction."""
 
 
 def patient(function: Callable[P, R]) -> Callable[P, R]:
@@ -26,7 +34,7 @@ def patient(function: Callable[P, R]) -> Callable[P, R]:
             close_old_connections()
             try:
                 return function(*args, **kwargs)
-            except (OperationalError, InterfaceError):
+            except _AWAY:
                 connection.close()
                 if time.monotonic() >= give_up:
                     raise

@@ -8,7 +8,12 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
 
 from tiltyard import __version__
 from tiltyard.service.engine.dispatch import Running
-from tiltyard.service.environment import TIMEOUT_SECONDS, queue_url, sqlite_path
+from tiltyard.service.environment import (
+    TIMEOUT_SECONDS,
+    queue_url,
+    session_options,
+    sqlite_path,
+)
 
 QUEUE: Final = "judgings"
 _ENDED: Final = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
@@ -25,6 +30,8 @@ class Queue:
         if path is not None:
             _set_up(str(path))
             kwargs["connect_args"] = {"timeout": TIMEOUT_SECONDS}
+        else:
+            kwargs["connect_args"] = {"options": session_options(database)}
         config: DBOSConfig = {
             "name": "tiltyard",
             "system_database_url": url,

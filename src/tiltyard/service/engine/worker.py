@@ -118,6 +118,7 @@ class _Running:
         self._directory = directory
         self._over = threading.Event()
         self._lost = False
+        self._ended = False
         self._worker = Worker.objects.create(
             name=printable(post.name or socket.gethostname(), limit=100),
             engine=__version__,
@@ -131,9 +132,9 @@ class _Running:
         """How many evaluations failed here since the last one that did not."""
 
     def run(self) -> bool:
-        """Work until the end. Return whether the others gave this worker up."""
+        """Work until the end. Return whether to begin anew, because the others gave it up."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._over.set())
+            signal.signal(number, lambda *_: self._end())
         record("worker.started", None, worker=self._worker.name)
         self._heartbeat.start()
         self._messenger.start()
@@ -145,7 +146,11 @@ class _Running:
         finally:
             self._over.set()
             self._leave()
-        return self._lost
+        return self._lost and not self._ended
+
+    def _end(self) -> None:
+        self._ended = True
+        self._over.set()
 
     def _give_up(self) -> None:
         self._lost = True
